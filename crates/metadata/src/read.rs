@@ -20,7 +20,7 @@ pub(crate) fn add(catalog: &mut Catalog, document: &Document, architecture: Opti
         match part.format {
             Format::Stream => stream::add(catalog, name, value),
             Format::Meta | Format::InstallerRhcos => {
-                meta::add(catalog, name, part.format, value, architecture)
+                meta::add(catalog, name, part.format, value, architecture);
             }
             Format::Marketplace => marketplace::add(catalog, name, value),
             Format::Release => release::add(catalog, name, value),
@@ -70,10 +70,9 @@ fn conclude(catalog: &mut Catalog, id: SourceId) {
     if distribution == Distribution::Unknown {
         distribution = match versions().next().map(|v| v.scheme()) {
             Some(Scheme::Fedora { .. }) => Distribution::Fcos,
-            Some(Scheme::OpenShift { .. }) => Distribution::Rhcos,
             // CentOS Stream has minor 0 alone; RHEL-led versions began with 9.6.
             Some(Scheme::Rhel { minor: 0, .. }) => Distribution::Scos,
-            Some(Scheme::Rhel { .. }) => Distribution::Rhcos,
+            Some(Scheme::OpenShift { .. } | Scheme::Rhel { .. }) => Distribution::Rhcos,
             _ => Distribution::Unknown,
         };
     }

@@ -153,6 +153,11 @@ impl OsVersion {
             (Scheme::Marketplace { minor: a }, Scheme::Marketplace { minor: b }) => {
                 Some((a, moment(self)).cmp(&(b, moment(other))))
             }
+            // Both name the minor; within one, nothing tells.
+            (
+                Scheme::OpenShift { minor: a, .. } | Scheme::Marketplace { minor: a },
+                Scheme::OpenShift { minor: b, .. } | Scheme::Marketplace { minor: b },
+            ) => Some(a.cmp(&b)).filter(|order| order.is_ne()),
             _ => None,
         }
     }

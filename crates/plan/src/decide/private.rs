@@ -1,0 +1,106 @@
+//! Platforms whose images lie in a private store: OpenStack, vSphere, Nutanix, Power VS, IBM Cloud, bare metal.
+
+use machines::{Platform, Reference, Role};
+use metadata::{Architecture, Artifact, Distribution, ImageReference, OsVersion};
+
+use super::wanted::Wanted;
+use super::{Decider, Verdict};
+use crate::known::Recognised;
+use crate::output::{ArtifactView, ReferenceView};
+use crate::reason::Reason;
+
+impl Decider<'_, '_> {
+    /// The store's image, where its name was given; else the artifact that belongs there.
+    pub(super) fn private_image(&mut self) -> Result<Verdict, Verdict> {
+        let architecture = self.architecture()?;
+        let (release, stream) = self.target()?;
+        let platform = self.slot.platform;
+        let artifacts: Vec<&Artifact> = release
+            .artifacts(&stream, self.artifact_platform(), &architecture)
+            .filter(|a| &*a.part == "disk" && self.is_fit(a))
+            .collect();
+        let version = artifacts.first().and_then(|a| a.version.as_deref()).cloned();
+        let source = artifacts.first().and_then(|a| release.catalog.source(a.source));
+        let distribution = source.map(|s| s.distribution).filter(|d| *d != Distribution::Unknown);
+        let mut views: Vec<ArtifactView> = artifacts.into_iter().map(ArtifactView::of).collect();
+        views.splice(0..0, self.regional_object(&architecture));
+        if views.is_empty() {
+            let message = format!("the release publishes no {architecture} artifact for {platform}");
+            return Err(Verdict::new(Reason::NoImageForPlatform, message));
+        }
+        let name = self.planner.inputs.facts.image_names.get(&platform);
+        let name = name.or_else(|| self.planner.inputs.policy.image_names.get(platform.as_str()));
+        let Some(name) = name.cloned() else {
+            return Err(self.not_in_store(views, version, distribution));
+        };
+        let known = matches!(self.recognised, Recognised::Installer | Recognised::Adopted);
+        if self.slot.reference != Reference::Managed
+            && !known
+            && self.slot.reference.text().as_deref() != Some(name.as_str())
+        {
+            return Err(self.unknown_image());
+        }
+        let values = vec![(Role::Image, name.clone()), (Role::Repeated, name.clone())];
+        self.follow(&Wanted { text: name, version, distribution, newest: None, values })
+    }
+
+    fn not_in_store(
+        &mut self,
+        views: Vec<ArtifactView>,
+        version: Option<OsVersion>,
+        distribution: Option<Distribution>,
+    ) -> Verdict {
+        let label = distribution.map_or("CoreOS", Distribution::label);
+        let what = version.as_ref().map_or_else(|| label.to_owned(), |v| format!("{label} {v}"));
+        let location = views.first().map(|v| v.location.clone()).unwrap_or_default();
+        self.to = ReferenceView { reference: None, version: version.map(|v| v.to_string()) };
+        self.artifacts = views;
+        let platform = self.slot.platform;
+        Verdict::new(Reason::ImageNotInStore, format!("{what} must lie in the store first: {location}"))
+            .next(format!("upload it, then give its name with --image-name {platform}=NAME"))
+    }
+
+    fn artifact_platform(&self) -> &'static str {
+        match self.slot.platform {
+            // Hosts of 4.9 and older are written from the OpenStack image.
+            Platform::BareMetal if self.wants_qcow2() => metadata::platform::OPENSTACK,
+            Platform::BareMetal => metadata::platform::METAL,
+            platform => platform.in_metadata(),
+        }
+    }
+
+    fn wants_qcow2(&self) -> bool {
+        self.slot.reference.text().is_some_and(|url| url.contains(".qcow2"))
+    }
+
+    /// Of bare metal's artifacts, the disk with 512-byte sectors.
+    fn is_fit(&self, artifact: &Artifact) -> bool {
+        self.slot.platform != Platform::BareMetal || self.wants_qcow2() || artifact.format.starts_with("raw")
+    }
+
+    /// Power VS and IBM Cloud import from an object in a bucket of the region.
+    fn regional_object(&self, architecture: &Architecture) -> Option<ArtifactView> {
+        let platform = self.slot.platform.in_metadata();
+        let region = self.region.as_deref()?;
+        let images = &self.planner.inputs.release.images;
+        let image = images.iter().find(|i| {
+            &*i.platform == platform
+                && i.architecture.as_ref() == Some(architecture)
+                && i.region.as_deref() == Some(region)
+        })?;
+        let ImageReference::Object { url, .. } = &image.reference else { return None };
+        let file = url.rsplit('/').next().unwrap_or(url);
+        let format = ["ova.gz", "qcow2.gz", "qcow2.xz", "qcow2"]
+            .into_iter()
+            .find(|f| file.ends_with(f))
+            .unwrap_or("ova");
+        Some(ArtifactView {
+            platform: platform.to_owned(),
+            format: format.to_owned(),
+            location: url.clone(),
+            sha256: None,
+            uncompressed_sha256: None,
+            size: None,
+        })
+    }
+}

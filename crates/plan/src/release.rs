@@ -1,0 +1,174 @@
+//! The release that machine sets should follow: which image belongs to a place.
+
+use std::cmp::Ordering;
+use std::collections::HashMap;
+
+use metadata::{Architecture, Artifact, Catalog, Format, Image, ImageReference, OsVersion, Source, SourceId};
+
+/// A catalog, ready to be asked for images by place.
+pub(crate) struct Release<'a> {
+    pub(crate) catalog: &'a Catalog,
+    images: HashMap<(&'a str, &'a Architecture), Vec<&'a Image>>,
+    artifacts: HashMap<(&'a str, &'a Architecture), Vec<&'a Artifact>>,
+}
+
+/// Why the release has no image for a place.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Missing {
+    /// The asked OS stream is not in the metadata.
+    Stream { asked: String, have: Vec<String> },
+    /// There are several OS streams, and none is the default.
+    StreamUnknown { have: Vec<String> },
+    /// No image of the platform at all.
+    Platform,
+    /// None for the architecture.
+    Architecture { have: Vec<String> },
+    /// None in the region.
+    Region { have: usize },
+    /// Two different ones.
+    Ambiguous { one: String, other: String },
+}
+
+/// Which sources a set's OS stream selects.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct StreamChoice {
+    /// The stream's name; none for metadata without names.
+    pub(crate) name: Option<String>,
+    sources: Vec<bool>,
+}
+
+impl StreamChoice {
+    /// A choice of certain sources, one flag each.
+    pub(crate) fn of(name: Option<String>, sources: Vec<bool>) -> Self {
+        Self { name, sources }
+    }
+
+    fn holds(&self, id: SourceId, catalog: &Catalog) -> bool {
+        let position =
+            catalog.source(id).and_then(|s| catalog.sources.iter().position(|other| std::ptr::eq(other, s)));
+        position.and_then(|n| self.sources.get(n)).copied().unwrap_or(false)
+    }
+}
+
+impl<'a> Release<'a> {
+    pub(crate) fn new(catalog: &'a Catalog) -> Self {
+        let mut images: HashMap<_, Vec<&Image>> = HashMap::new();
+        for image in &catalog.images {
+            if let Some(architecture) = &image.architecture {
+                images.entry((&*image.platform, architecture)).or_default().push(image);
+            }
+        }
+        let mut artifacts: HashMap<_, Vec<&Artifact>> = HashMap::new();
+        for artifact in &catalog.artifacts {
+            if let Some(architecture) = &artifact.architecture {
+                artifacts.entry((&*artifact.platform, architecture)).or_default().push(artifact);
+            }
+        }
+        Self { catalog, images, artifacts }
+    }
+
+    /// The sources that an OS stream names; without a name, those of the metadata's default.
+    pub(crate) fn stream(&self, asked: Option<&str>) -> Result<StreamChoice, Missing> {
+        // Marketplace files stand beside a stream and name none.
+        let nameless = |s: &Source| s.format == Format::Marketplace;
+        let sources = &self.catalog.sources;
+        let have = || self.catalog.os_streams().into_iter().map(str::to_owned).collect();
+        if let Some(asked) = asked {
+            if !sources.iter().any(|s| s.os_stream.as_deref() == Some(asked)) {
+                return Err(Missing::Stream { asked: asked.to_owned(), have: have() });
+            }
+            let sources =
+                sources.iter().map(|s| nameless(s) || s.os_stream.as_deref() == Some(asked)).collect();
+            return Ok(StreamChoice { name: Some(asked.to_owned()), sources });
+        }
+        let mut names = sources.iter().filter(|s| s.default && !nameless(s)).map(|s| s.os_stream.as_ref());
+        let first = names.next().flatten();
+        if names.any(|name| name != first) {
+            return Err(Missing::StreamUnknown { have: have() });
+        }
+        Ok(StreamChoice {
+            name: first.cloned(),
+            sources: sources.iter().map(|s| s.default || nameless(s)).collect(),
+        })
+    }
+
+    /// The one image of a place. A newer format of metadata wins over an older one that stands beside it
+    /// (openshift/installer#5255).
+    pub(crate) fn image(
+        &self,
+        stream: &StreamChoice,
+        platform: &str,
+        architecture: &Architecture,
+        select: impl Fn(&Image) -> bool,
+        in_region: impl Fn(&Image) -> bool,
+    ) -> Result<&'a Image, Missing> {
+        let here = |image: &&&Image| stream.holds(image.source, self.catalog) && select(image);
+        let own = self.images.get(&(platform, architecture)).map(Vec::as_slice).unwrap_or_default();
+        let candidates: Vec<&Image> = own.iter().filter(here).copied().collect();
+        if candidates.is_empty() {
+            let mut have: Vec<String> = self
+                .catalog
+                .images
+                .iter()
+                .filter(|i| &*i.platform == platform && stream.holds(i.source, self.catalog) && select(i))
+                .filter_map(|i| i.architecture.as_ref().map(ToString::to_string))
+                .collect();
+            have.sort_unstable();
+            have.dedup();
+            return Err(if have.is_empty() { Missing::Platform } else { Missing::Architecture { have } });
+        }
+        let have = candidates.len();
+        let regional: Vec<&Image> = candidates.into_iter().filter(|i| in_region(i)).collect();
+        let Some(best) = regional.iter().map(|i| self.preference(i.source)).min() else {
+            return Err(Missing::Region { have });
+        };
+        let mut best = regional.into_iter().filter(|i| self.preference(i.source) == best);
+        let first = best.next().ok_or(Missing::Region { have })?;
+        match best.find(|other| other.reference != first.reference) {
+            Some(other) => Err(Missing::Ambiguous { one: self.said(first), other: self.said(other) }),
+            None => Ok(first),
+        }
+    }
+
+    fn said(&self, image: &Image) -> String {
+        let source = self.catalog.source(image.source).map_or("", |s| &s.name);
+        format!("{} ({source})", image.reference.text())
+    }
+
+    fn preference(&self, id: SourceId) -> u8 {
+        match self.catalog.source(id).map(|s| s.format) {
+            Some(Format::Meta | Format::InstallerRhcos) => 1,
+            _ => 0,
+        }
+    }
+
+    /// The artifacts of a platform and architecture.
+    pub(crate) fn artifacts(
+        &self,
+        stream: &StreamChoice,
+        platform: &str,
+        architecture: &Architecture,
+    ) -> impl Iterator<Item = &'a Artifact> {
+        let all = self.artifacts.get(&(platform, architecture)).map(Vec::as_slice).unwrap_or_default();
+        let held: Vec<_> = all.iter().filter(|a| stream.holds(a.source, self.catalog)).copied().collect();
+        held.into_iter()
+    }
+
+    /// The newest version that the release has for a platform and architecture.
+    pub(crate) fn newest(
+        &self,
+        stream: &StreamChoice,
+        platform: &str,
+        architecture: &Architecture,
+    ) -> Option<&'a OsVersion> {
+        let images = self.images.get(&(platform, architecture)).map(Vec::as_slice).unwrap_or_default();
+        let images = images
+            .iter()
+            .filter(|i| stream.holds(i.source, self.catalog))
+            // Marketplace versions trail the release and are counted apart.
+            .filter(|i| !matches!(i.reference, ImageReference::Marketplace(_)))
+            .filter_map(|i| i.version.as_deref());
+        let artifacts = self.artifacts(stream, platform, architecture).filter_map(|a| a.version.as_deref());
+        artifacts.chain(images).reduce(|a, b| if a.compare(b) == Some(Ordering::Less) { b } else { a })
+    }
+}

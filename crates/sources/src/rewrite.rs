@@ -1,0 +1,103 @@
+//! Files are written whole or not at all: a new file beside the old one, then a rename.
+
+use std::fs;
+use std::io::Write;
+use std::ops::Range;
+use std::path::Path;
+
+use machines::edit::{self, Edit, EditError};
+
+use crate::digest::Digest;
+use crate::manifests;
+use crate::word::SourceError;
+
+/// What happens to one file.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct FileEdits {
+    /// Replacements of bytes.
+    pub edits: Vec<Edit>,
+    /// Copies of documents for the end of the file: the document's bytes, and edits in the bytes of the file.
+    pub appends: Vec<(Range<usize>, Vec<Edit>)>,
+}
+
+/// Why a file was not written; it is as it was.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum RewriteError {
+    /// The file cannot be read.
+    #[error(transparent)]
+    Read(#[from] SourceError),
+    /// The file changed since the plan was made.
+    #[error("{path}: changed since it was read; plan again")]
+    Changed {
+        /// The file.
+        path: String,
+    },
+    /// The edits do not fit together.
+    #[error("{path}: the changes do not fit together")]
+    Edits {
+        /// The file.
+        path: String,
+        /// Why.
+        #[source]
+        source: EditError,
+    },
+    /// The file cannot be written.
+    #[error("{path}: cannot be written")]
+    Write {
+        /// The file.
+        path: String,
+        /// Why.
+        #[source]
+        source: std::io::Error,
+    },
+}
+
+/// The text of a file after edits, provided that it is still what it was when it was read.
+pub fn edited(path: &Path, read: Digest, edits: &FileEdits) -> Result<String, RewriteError> {
+    let name = || path.display().to_string();
+    let text = manifests::text(path)?;
+    if Digest::of(text.as_bytes()) != read {
+        return Err(RewriteError::Changed { path: name() });
+    }
+    let failed = |source| RewriteError::Edits { path: name(), source };
+    let mut appended = String::new();
+    let newline = if text.contains("\r\n") { "\r\n" } else { "\n" };
+    let mut seen = Vec::new();
+    for (document, edits) in &edits.appends {
+        let out_of_range = || failed(EditError::OutOfRange { range: document.clone() });
+        let whole = edit::apply(&text, edits).map_err(failed)?;
+        // Edits lie inside the document, so its end moves by what they add.
+        let end = (document.end + whole.len()).checked_sub(text.len()).ok_or_else(out_of_range)?;
+        let copy = whole.get(document.start..end).ok_or_else(out_of_range)?.trim_end();
+        if !seen.contains(&copy.to_owned()) {
+            seen.push(copy.to_owned());
+            appended = format!("{appended}---{newline}{copy}{newline}");
+        }
+    }
+    let mut new = edit::apply(&text, &edits.edits).map_err(failed)?;
+    if !appended.is_empty() {
+        if !new.ends_with('\n') {
+            new.push_str(newline);
+        }
+        new.push_str(&appended);
+    }
+    Ok(new)
+}
+
+/// Writes a file's new text, if the file is still what it was when it was read. Mode and place stay; a link is followed.
+pub fn write(path: &Path, read: Digest, text: &str) -> Result<(), RewriteError> {
+    let failed = |source| RewriteError::Write { path: path.display().to_string(), source };
+    let target = fs::canonicalize(path).map_err(failed)?;
+    let permissions = fs::metadata(&target).map_err(failed)?.permissions();
+    let directory = target.parent().unwrap_or(Path::new("."));
+    let mut file = tempfile::Builder::new().prefix(".bootwright-").tempfile_in(directory).map_err(failed)?;
+    file.write_all(text.as_bytes()).map_err(failed)?;
+    file.as_file().set_permissions(permissions).map_err(failed)?;
+    file.as_file().sync_all().map_err(failed)?;
+    if Digest::of(manifests::text(&target)?.as_bytes()) != read {
+        return Err(RewriteError::Changed { path: path.display().to_string() });
+    }
+    file.persist(&target).map_err(|error| failed(error.error))?;
+    Ok(())
+}
