@@ -1,4 +1,5 @@
 //! The command line. Help, manual pages, completions and the reference in `docs/` are made from here.
+#![expect(clippy::doc_markdown, reason = "the comments are help texts, shown as they are")]
 
 use std::path::PathBuf;
 

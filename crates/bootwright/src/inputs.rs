@@ -27,7 +27,7 @@ pub(crate) struct Loaded {
 
 impl Loaded {
     /// Reads metadata, policy and manifests.
-    pub(crate) fn read(paths: &[PathBuf], arguments: &InputArgs, printer: &Printer) -> anyhow::Result<Self> {
+    pub(crate) fn read(paths: &[PathBuf], arguments: &InputArgs) -> anyhow::Result<Self> {
         let arch = arguments.arch.as_deref().map(architecture).transpose()?;
         let release = sources::load(&arguments.release, arch.as_ref()).context("--release")?.catalog;
         let known = sources::load(&arguments.known, arch.as_ref()).context("--known")?.catalog;
@@ -43,7 +43,7 @@ impl Loaded {
         };
         let mut facts = facts(arguments)?;
         let files = sources::manifests::list(paths)?;
-        let bar = printer.progress("reading manifests", files.len());
+        let bar = Printer::progress("reading manifests", files.len());
         let mut found = sources::manifests::read(&files, |done| bar.set_position(done as u64));
         bar.finish_and_clear();
         let inventory = std::mem::take(&mut found.inventory);

@@ -44,7 +44,7 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         Command::Release(ReleaseCommand::Import(arguments)) => {
             commands::release_import::run(arguments, &mut printer)
         }
-        Command::Completion(arguments) => commands::completion::run(arguments, &mut printer),
+        Command::Completion(arguments) => Ok(commands::completion::run(arguments, &mut printer)),
         Command::Man(arguments) => commands::man::run(arguments, &mut printer),
     };
     let exit = done.unwrap_or_else(|error| {

@@ -76,16 +76,15 @@ impl Printer {
     }
 
     /// The width of the terminal; none where the output is not one.
-    pub(crate) fn width(&self) -> Option<u16> {
+    pub(crate) fn width() -> Option<u16> {
         io::stdout().is_terminal().then(|| comfy_table::Table::new().width()).flatten()
     }
 
     /// A value as JSON.
-    pub(crate) fn json(&mut self, value: &impl Serialize) -> anyhow::Result<()> {
+    pub(crate) fn json(&mut self, value: &impl Serialize) {
         let written = serde_json::to_writer_pretty(&mut self.out, value).map_err(io::Error::from);
         self.check(written);
         self.line("");
-        Ok(())
     }
 
     /// A value as one line of JSON.
@@ -115,8 +114,7 @@ impl Printer {
     }
 
     /// Progress on a terminal, where something takes long.
-    #[expect(clippy::unused_self, reason = "standard error is the printer's")]
-    pub(crate) fn progress(&self, what: &'static str, of: usize) -> ProgressBar {
+    pub(crate) fn progress(what: &'static str, of: usize) -> ProgressBar {
         if !io::stderr().is_terminal() || of < 1000 {
             return ProgressBar::hidden();
         }

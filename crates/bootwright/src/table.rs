@@ -15,7 +15,7 @@ impl Columns {
     pub(crate) fn new(printer: &Printer, header: &[&str]) -> Self {
         let mut table = Table::new();
         table.load_style(NOTHING);
-        match printer.width() {
+        match Printer::width() {
             Some(width) => table.set_content_arrangement(ContentArrangement::Dynamic).set_width(width),
             None => table.set_content_arrangement(ContentArrangement::Disabled),
         };

@@ -157,7 +157,7 @@ fn read(text: &str, original: Option<&str>, each: &mut dyn FnMut(Result<Document
     let mut parser = Parser::new_from_str_with_options(text, options);
     let mut index = 0;
     loop {
-        let mut builder = Builder { original, ..Builder::default() };
+        let mut builder = Builder { text, original, anchors: Vec::new() };
         match builder.document(&mut parser) {
             Ok(Some(root)) => {
                 each(Ok(Document { index, root, shared: builder.shared() }));
@@ -175,8 +175,9 @@ fn read(text: &str, original: Option<&str>, each: &mut dyn FnMut(Result<Document
     }
 }
 
-#[derive(Default)]
 struct Builder<'t> {
+    text: &'t str,
+    /// The text without the mask over its placeholders, where it is read under one.
     original: Option<&'t str>,
     anchors: Vec<(usize, Rc<Node>, usize)>,
 }
@@ -228,7 +229,11 @@ impl Builder<'_> {
                     self.finish(Node { content: open.content, place: Some(place), anchor: None }, open.anchor)
                 }
                 Event::Scalar(text, style, anchor, _) => {
-                    self.finish(self.scalar(&text, style, place()), anchor)
+                    let mut node = self.scalar(&text, style, place());
+                    if matches!(node.content, Content::Scalar { style: Style::Empty, .. }) {
+                        node.place = self.behind_colon(stack.last()).filter(|_| anchor == 0);
+                    }
+                    self.finish(node, anchor)
                 }
                 Event::Alias(anchor) => match self.anchors.iter_mut().find(|(id, ..)| *id == anchor) {
                     Some((_, node, uses)) => {
@@ -264,6 +269,17 @@ impl Builder<'_> {
             (_, None) => text.to_owned(),
         };
         Node { content: Content::Scalar { text, style }, place: Some(place), anchor: None }
+    }
+
+    /// Where a value goes that a key does not have yet; the parser puts it in front of the colon.
+    fn behind_colon(&self, open: Option<&Open>) -> Option<Place> {
+        let (_, key) = open?.key.as_ref()?;
+        let key = key.as_ref()?;
+        let rest = self.text.get(key.range.end..)?;
+        let behind = rest.trim_start_matches([' ', '\t']).strip_prefix(':')?;
+        let at = self.text.len() - behind.len();
+        let column = key.column + self.text.get(key.range.start..at)?.chars().count();
+        Some(Place { range: at..at, line: key.line, column })
     }
 
     fn finish(&mut self, mut node: Node, anchor: usize) -> Rc<Node> {

@@ -176,6 +176,9 @@ impl<'a, 's> Decider<'a, 's> {
                 }
                 (DeclaredArchitecture::Invalid(_), ..) => (None, "declared, but not one that exists"),
                 (_, Some(boots), _) => (Some(boots.clone()), "that of the current image"),
+                _ if self.slot.platform == Platform::PowerVs => {
+                    (Some(Architecture::Ppc64le), "the only one of the platform")
+                }
                 (_, _, Some(ClusterArchitecture::Single(cluster))) => {
                     (Some(cluster.clone()), "that of the cluster")
                 }
@@ -199,8 +202,8 @@ impl<'a, 's> Decider<'a, 's> {
             return self.private_image();
         }
         self.published_or_ours()?;
-        let wanted = self.wanted()?;
         self.note_wrong_place();
+        let wanted = self.wanted()?;
         self.follow(&wanted)
     }
 
@@ -406,8 +409,7 @@ impl<'a, 's> Decider<'a, 's> {
         if behind {
             let region = self.region.as_deref().unwrap_or("its region");
             let message = format!("{} is the newest in {region}; other regions are ahead", wanted.label());
-            return Ok(Verdict::new(Reason::RegionBehind, message)
-                .next("nothing: the vendor publishes the region later"));
+            return Ok(Verdict::new(Reason::RegionBehind, message));
         }
         Ok(Verdict::new(Reason::UpToDate, format!("at {}", wanted.label())))
     }

@@ -16,7 +16,7 @@ use crate::inputs::Loaded;
 use crate::printer::{Printer, Tone};
 
 pub(crate) fn run(arguments: &ApplyArgs, printer: &mut Printer) -> anyhow::Result<Exit> {
-    let loaded = Loaded::read(&arguments.paths, &arguments.inputs, printer)?;
+    let loaded = Loaded::read(&arguments.paths, &arguments.inputs)?;
     let plan = loaded.plan()?;
     // Every file's new text is made before the first is written.
     let mut texts = Vec::new();
@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &ApplyArgs, printer: &mut Printer) -> anyhow::Resul
             rewrite::write(path, *read, text)?;
         }
     }
-    report(&plan, texts.len(), arguments, printer)?;
+    report(&plan, texts.len(), arguments, printer);
     Ok(exit(&plan, false))
 }
 
@@ -55,10 +55,10 @@ fn by_file(plan: &Plan) -> BTreeMap<Arc<str>, FileEdits> {
     files
 }
 
-fn report(plan: &Plan, files: usize, arguments: &ApplyArgs, printer: &mut Printer) -> anyhow::Result<()> {
+fn report(plan: &Plan, files: usize, arguments: &ApplyArgs, printer: &mut Printer) {
     let changed: Vec<_> = plan.decisions.iter().filter(|d| d.action == Action::Update).collect();
     if arguments.output == Output::Json {
-        return printer.json(&json!({
+        printer.json(&json!({
             "apiVersion": plan::API_VERSION,
             "kind": "Applied",
             "dryRun": arguments.dry_run,
@@ -67,6 +67,7 @@ fn report(plan: &Plan, files: usize, arguments: &ApplyArgs, printer: &mut Printe
             "findings": plan.findings,
             "summary": plan.summary,
         }));
+        return;
     }
     if !arguments.dry_run {
         for decision in &changed {
@@ -87,7 +88,6 @@ fn report(plan: &Plan, files: usize, arguments: &ApplyArgs, printer: &mut Printe
     printer.line(format!("{verb} {} references in {files} files", changed.len()));
     printer.line(summary(plan));
     print_findings(&plan.findings, printer);
-    Ok(())
 }
 
 /// Every changed line of a file with its number; edits keep the count of lines, and appended documents stand behind.

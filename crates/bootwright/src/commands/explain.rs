@@ -12,7 +12,7 @@ use crate::inputs::Loaded;
 use crate::printer::{Printer, Tone};
 
 pub(crate) fn run(arguments: &ExplainArgs, printer: &mut Printer) -> anyhow::Result<Exit> {
-    let loaded = Loaded::read(&arguments.paths, &arguments.inputs, printer)?;
+    let loaded = Loaded::read(&arguments.paths, &arguments.inputs)?;
     let wanted = Wanted::parse(&arguments.object);
     let slots: Vec<&Slot> = loaded.slots.iter().filter(|slot| wanted.matches(slot)).collect();
     if slots.is_empty() {
@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &ExplainArgs, printer: &mut Printer) -> anyhow::Res
         }
     }
     if arguments.output == Output::Json {
-        printer.json(&json!({ "apiVersion": API_VERSION, "kind": "Explanation", "items": explained }))?;
+        printer.json(&json!({ "apiVersion": API_VERSION, "kind": "Explanation", "items": explained }));
     }
     Ok(Exit::Done)
 }

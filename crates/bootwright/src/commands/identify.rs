@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &IdentifyArgs, printer: &mut Printer) -> anyhow::Re
             orders.iter().map(|(a, b, order)| json!({"from": a, "to": b, "from_is": order})).collect();
         printer.json(
             &json!({ "apiVersion": API_VERSION, "kind": "Identification", "items": answers, "order": order }),
-        )?;
+        );
     } else {
         for answer in &answers {
             print(answer, &arguments.known, printer);

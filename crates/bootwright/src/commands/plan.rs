@@ -13,10 +13,10 @@ use crate::table::Columns;
 const NOTES: usize = 20;
 
 pub(crate) fn run(arguments: &PlanArgs, printer: &mut Printer) -> anyhow::Result<Exit> {
-    let loaded = Loaded::read(&arguments.paths, &arguments.inputs, printer)?;
+    let loaded = Loaded::read(&arguments.paths, &arguments.inputs)?;
     let plan = loaded.plan()?;
     match arguments.output {
-        PlanOutput::Json => printer.json(&plan)?,
+        PlanOutput::Json => printer.json(&plan),
         PlanOutput::Yaml => printer.yaml(&plan)?,
         PlanOutput::Patch => print_patches(&plan, printer)?,
         PlanOutput::Table => print_table(&plan, false, loaded.found.files, printer),

@@ -16,7 +16,7 @@ pub(crate) fn run(arguments: &DiffArgs, printer: &mut Printer) -> anyhow::Result
     let mut changes = metadata::diff(&old.catalog, &new.catalog);
     changes.extend(new.documents.iter().flat_map(metadata::package_changes));
     if arguments.output == Output::Json {
-        printer.json(&json!({ "apiVersion": API_VERSION, "kind": "ReleaseDiff", "changes": changes }))?;
+        printer.json(&json!({ "apiVersion": API_VERSION, "kind": "ReleaseDiff", "changes": changes }));
         return Ok(Exit::Done);
     }
     for change in &changes {

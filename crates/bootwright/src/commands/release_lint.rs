@@ -18,9 +18,8 @@ pub(crate) fn run(arguments: &LintArgs, printer: &mut Printer) -> anyhow::Result
     let lints = metadata::lint(&catalog, against.as_ref());
     let errors = lints.iter().filter(|l| l.rule.is_error()).count();
     if arguments.output == Output::Json {
-        printer.json(
-            &json!({ "apiVersion": API_VERSION, "kind": "Lint", "findings": lints, "errors": errors }),
-        )?;
+        printer
+            .json(&json!({ "apiVersion": API_VERSION, "kind": "Lint", "findings": lints, "errors": errors }));
     } else {
         for lint in &lints {
             let (tone, word) =

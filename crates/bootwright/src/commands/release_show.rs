@@ -105,7 +105,8 @@ fn print_json(
         "artifacts": artifacts.iter().map(artifact).collect::<Vec<_>>(),
         "missing": nothing.then(|| format!("nothing is published for {}", filter.words())),
         "problems": catalog.problems,
-    }))
+    }));
+    Ok(())
 }
 
 fn print_tables(catalog: &Catalog, images: &[&Image], artifacts: &[&Artifact], printer: &mut Printer) {
