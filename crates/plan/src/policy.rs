@@ -213,6 +213,9 @@ impl Policy {
             Some(kind) => return Err(PolicyError::Kind { kind: kind.to_owned() }),
             None => value,
         };
+        if !spec.is_object() {
+            return Err(PolicyError::Kind { kind: "value that is no mapping".to_owned() });
+        }
         let policy: Self = serde_json::from_value(spec.clone()).map_err(PolicyError::Shape)?;
         policy.validate()?;
         Ok(policy)

@@ -1,0 +1,369 @@
+//! Decisions, one small question each. The names of the tests are the rules.
+
+use std::sync::Arc;
+
+use jiff::Timestamp;
+use machines::{Inventory, Slot, tree};
+use metadata::{Catalog, Document};
+use plan::{Action, ClusterArchitecture, Decision, Facts, FindingReason, Inputs, Plan, Planner, Policy, Reason, SkewState, check};
+use serde_json::{Value, json};
+
+/// A release with one image in each place that is asked for.
+fn stream(version: &str, aws: &[(&str, &str, &str)], gcp: &str) -> Value {
+    let mut architectures = json!({});
+    let distribution = if gcp.starts_with("fedora") { "fedora-coreos" } else { "rhcos" };
+    for (arch, region, ami) in aws {
+        architectures[arch]["images"]["aws"]["regions"][region] = json!({"release": version, "image": ami});
+    }
+    architectures["x86_64"]["images"]["gcp"] = json!({"release": version, "project": "rhcos-cloud", "name": gcp});
+    architectures["x86_64"]["artifacts"]["openstack"] = json!({"release": version, "formats": {"qcow2.gz": {"disk":
+        {"location": format!("https://example.com/{distribution}-{version}-openstack.x86_64.qcow2.gz"), "sha256": "aa", "uncompressed-sha256": "bb"}}}});
+    json!({"stream": "s", "architectures": architectures})
+}
+
+fn new() -> Value {
+    let aws = [("x86_64", "us-east-1", "ami-new-x"), ("aarch64", "us-east-1", "ami-new-a"), ("x86_64", "eu-west-1", "ami-new-eu")];
+    stream("9.6.20260217-1", &aws, "rhcos-new")
+}
+
+fn old() -> Value {
+    let aws = [("x86_64", "us-east-1", "ami-old-x"), ("aarch64", "us-east-1", "ami-old-a"), ("x86_64", "eu-west-1", "ami-old-eu")];
+    stream("412.86.202402272018-0", &aws, "rhcos-old")
+}
+
+fn catalog(documents: &[Value]) -> Catalog {
+    let mut catalog = Catalog::new();
+    for (n, value) in documents.iter().enumerate() {
+        let document = Document::parse(&format!("{n}.json"), value.to_string().as_bytes()).unwrap();
+        catalog.add(&document, None);
+    }
+    catalog
+}
+
+struct Case {
+    release: Vec<Value>,
+    known: Vec<Value>,
+    policy: Value,
+    facts: Facts,
+    manifest: String,
+}
+
+impl Case {
+    fn new(manifest: impl Into<String>) -> Self {
+        let facts = Facts { architecture: Some(ClusterArchitecture::Single("x86_64".into())), ..Facts::default() };
+        Self { release: vec![new()], known: vec![old()], policy: json!({"mode": "Managed"}), facts, manifest: manifest.into() }
+    }
+
+    fn aws(ami: &str) -> Self {
+        Self::new(aws_set(ami, "us-east-1"))
+    }
+
+    fn policy(mut self, policy: Value) -> Self {
+        self.policy = policy;
+        self.policy["mode"] = self.policy.get("mode").cloned().unwrap_or(json!("Managed"));
+        self
+    }
+
+    fn release(mut self, release: Vec<Value>) -> Self {
+        self.release = release;
+        self
+    }
+
+    fn known(mut self, known: Vec<Value>) -> Self {
+        self.known = known;
+        self
+    }
+
+    fn facts(mut self, change: impl FnOnce(&mut Facts)) -> Self {
+        change(&mut self.facts);
+        self
+    }
+
+    fn slots(&self) -> Vec<Slot> {
+        let file: Arc<str> = "m.yaml".into();
+        let mut inventory = Inventory::new();
+        tree::documents(&self.manifest, |d| inventory.add(&file, &d.unwrap()));
+        inventory.finish()
+    }
+
+    fn plan(&self) -> Plan {
+        let (release, known) = (catalog(&self.release), catalog(&self.known));
+        let policy = Policy::read(&self.policy).unwrap();
+        let now: Timestamp = "2026-12-01T00:00:00Z".parse().unwrap();
+        let inputs = Inputs { release: &release, known: &known, policy: &policy, facts: &self.facts, now };
+        let slots = self.slots();
+        let plan = Planner::new(inputs).plan(&slots);
+        assert_eq!(check(&plan, &slots, &inputs), []);
+        plan
+    }
+
+    fn decision(&self) -> Decision {
+        let mut plan = self.plan();
+        assert_eq!(plan.decisions.len(), 1);
+        plan.decisions.remove(0)
+    }
+
+    fn is(&self, reason: Reason) -> Decision {
+        let decision = self.decision();
+        assert_eq!(decision.reason, reason, "{}", decision.message);
+        decision
+    }
+}
+
+fn aws_set(ami: &str, region: &str) -> String {
+    format!("apiVersion: machine.openshift.io/v1beta1\nkind: MachineSet\nmetadata:\n  name: w\n  labels: {{tier: web}}\nspec:\n  template:\n    spec:\n      providerSpec:\n        value:\n          kind: AWSMachineProviderConfig\n          ami:\n            id: {ami}\n          placement: {{region: {region}}}\n")
+}
+
+fn provider(text: &str) -> String {
+    format!("apiVersion: machine.openshift.io/v1beta1\nkind: MachineSet\nmetadata: {{name: w}}\nspec: {{template: {{spec: {{providerSpec: {{value: {text}}}}}}}}}\n")
+}
+
+#[test]
+fn a_known_older_image_is_updated_by_one_guarded_patch() {
+    let decision = Case::aws("ami-old-x").is(Reason::NewerImage);
+    assert_eq!(decision.to.reference.as_deref(), Some("ami-new-x"));
+    assert_eq!(decision.from.version.as_deref(), Some("412.86.202402272018-0"));
+    let patch = serde_json::to_value(&decision.patch).unwrap();
+    let path = "/spec/template/spec/providerSpec/value/ami/id";
+    assert_eq!(patch, json!([{"op": "test", "path": path, "value": "ami-old-x"}, {"op": "replace", "path": path, "value": "ami-new-x"}]));
+    assert_eq!((decision.skew.state, decision.skew.after), (SkewState::Behind, SkewState::Current));
+    assert_eq!(decision.skew.age_days, Some(1008));
+}
+
+#[test]
+fn an_unknown_image_is_left_and_never_counts_as_fine() {
+    let case = Case::aws("ami-mine");
+    let decision = case.is(Reason::UnknownImage);
+    assert_eq!(decision.skew.state, SkewState::Unknown);
+    assert_eq!(case.plan().summary.skew.state, SkewState::Unknown);
+    assert_eq!(case.plan().summary.skew.oldest, None);
+}
+
+#[test]
+fn an_adopted_image_is_ours_by_name() {
+    Case::aws("ami-mine").policy(json!({"adopt": ["ami-mine"]})).is(Reason::Adopted);
+    Case::aws("ami-mine").policy(json!({"adopt": ["ami-min"]})).is(Reason::UnknownImage);
+}
+
+/// OCPBUGS-55231: the incumbent once fell back to us-east-1.
+#[test]
+fn another_regions_image_is_never_used() {
+    let decision = Case::new(aws_set("ami-old-x", "ap-south-2")).is(Reason::NoImageForRegion);
+    assert_eq!(decision.to.reference, None);
+    let plan = Case::new(aws_set("ami-old-x", "ap-south-2")).plan();
+    assert_eq!(plan.findings[0].reason, FindingReason::ImageOfOtherRegion);
+}
+
+#[test]
+fn an_image_of_the_wrong_place_is_put_right() {
+    let decision = Case::new(aws_set("ami-old-x", "eu-west-1")).is(Reason::WrongPlace);
+    assert_eq!(decision.to.reference.as_deref(), Some("ami-new-eu"));
+}
+
+/// OCPBUGS-69674: an arm set on an x86 control plane was given an x86 image.
+#[test]
+fn the_architecture_comes_from_proof_and_is_never_assumed() {
+    let multi = |case: Case| case.facts(|f| f.architecture = Some(ClusterArchitecture::Multi));
+    // The current image's.
+    let decision = multi(Case::aws("ami-old-a")).is(Reason::NewerImage);
+    assert_eq!(decision.to.reference.as_deref(), Some("ami-new-a"));
+    // The declared one wins over the image's, and the difference is told.
+    let text = aws_set("ami-old-a", "us-east-1").replace("labels:", "annotations: {capacity.cluster-autoscaler.kubernetes.io/labels: 'x=y,kubernetes.io/arch=amd64'}\n  labels:");
+    let plan = multi(Case::new(text)).plan();
+    assert_eq!(plan.decisions[0].to.reference.as_deref(), Some("ami-new-x"));
+    assert_eq!(plan.findings[0].reason, FindingReason::ImageOfOtherArchitecture);
+    // Nothing tells: nothing is done.
+    let case = Case::aws("ami-mine").policy(json!({"adopt": ["ami-mine"]}));
+    multi(case).is(Reason::ArchitectureUnknown);
+    // OCPBUGS-60119: an architecture that does not exist.
+    let text = aws_set("ami-old-x", "us-east-1").replace("labels:", "annotations: {capacity.cluster-autoscaler.kubernetes.io/labels: 'kubernetes.io/arch=x64'}\n  labels:");
+    Case::new(text).is(Reason::ArchitectureInvalid);
+}
+
+#[test]
+fn a_region_that_lags_is_current_and_told() {
+    let mut release = new();
+    release["architectures"]["x86_64"]["images"]["aws"]["regions"]["me-central-1"] =
+        json!({"release": "9.6.20260112-0", "image": "ami-me"});
+    let case = Case::new(aws_set("ami-me", "me-central-1")).release(vec![release]);
+    let decision = case.is(Reason::RegionBehind);
+    assert_eq!(decision.skew.state, SkewState::Behind);
+    assert!(decision.needs_human());
+    assert_eq!(case.plan().findings[0].reason, FindingReason::RegionBehind);
+}
+
+#[test]
+fn nothing_is_moved_backwards_but_by_a_pin() {
+    let backwards = || Case::aws("ami-new-x").release(vec![old()]).known(vec![new()]);
+    backwards().is(Reason::WouldDowngrade);
+    backwards().policy(json!({"allowDowngrade": true})).is(Reason::NewerImage);
+    let pinned = Case::aws("ami-new-x").policy(json!({"pin": {"release": "412.86.202402272018-0"}}));
+    let decision = pinned.is(Reason::Pinned);
+    assert_eq!(decision.to.reference.as_deref(), Some("ami-old-x"));
+    Case::aws("ami-new-x").policy(json!({"pin": {"release": "411.86.202401010000-0"}})).is(Reason::PinnedReleaseUnknown);
+    let expired = Case::aws("ami-old-x").policy(json!({"pin": {"release": "412.86.202402272018-0", "until": "2026-11-30T00:00:00Z"}}));
+    expired.is(Reason::NewerImage);
+    assert_eq!(expired.plan().findings[0].reason, FindingReason::PinExpired);
+}
+
+#[test]
+fn denied_young_and_foreign_builds_are_not_moved_to() {
+    Case::aws("ami-old-x").policy(json!({"deny": ["9.6.20260217-1"]})).is(Reason::Denied);
+    Case::aws("ami-old-x").policy(json!({"minimumAge": "400d"})).is(Reason::TooYoung);
+    Case::aws("ami-old-x").policy(json!({"minimumAge": "200d"})).is(Reason::NewerImage);
+    let fedora = || Case::aws("ami-f").known(vec![stream("39.20231101.3.0", &[("x86_64", "us-east-1", "ami-f")], "fedora-coreos-39")]);
+    fedora().is(Reason::DistributionChange);
+    fedora().policy(json!({"allowDistributionChange": true})).is(Reason::NewerImage);
+}
+
+#[test]
+fn two_images_of_one_version_are_an_error_and_not_a_choice() {
+    let twin = stream("9.6.20260217-1", &[("x86_64", "us-east-1", "ami-twin")], "rhcos-new");
+    Case::aws("ami-twin").known(vec![twin.clone()]).is(Reason::SameVersionOtherImage);
+    Case::aws("ami-old-x").release(vec![new(), twin]).is(Reason::AmbiguousRelease);
+}
+
+#[test]
+fn the_policy_only_acts_where_it_manages_and_selects() {
+    let decision = Case::aws("ami-old-x").policy(json!({"mode": "Observe"})).is(Reason::PolicyObserves);
+    assert_eq!(decision.to.reference.as_deref(), Some("ami-new-x"));
+    assert!(decision.patch.is_empty());
+    Case::aws("ami-old-x").policy(json!({"mode": "Paused"})).is(Reason::PolicyPaused);
+    Case::aws("ami-old-x").policy(json!({"selector": {"matchLabels": {"tier": "db"}}})).is(Reason::NotSelected);
+    Case::aws("ami-old-x").policy(json!({"selector": {"matchLabels": {"tier": "web"}}})).is(Reason::NewerImage);
+}
+
+#[test]
+fn what_is_not_ours_to_manage_is_left() {
+    let set = aws_set("ami-old-x", "us-east-1");
+    let owned = set.replace("labels:", "ownerReferences: [{kind: MachinePool, name: p}]\n  labels:");
+    Case::new(owned).is(Reason::OwnedByController);
+    let windows = set.replace("    spec:\n      providerSpec", "    metadata: {labels: {machine.openshift.io/os-id: Windows}}\n    spec:\n      providerSpec");
+    assert!(!Case::new(windows).is(Reason::NotCoreOS).skew.counts);
+    Case::new(set.replace("spec:\n  template", "spec:\n  authoritativeAPI: ClusterAPI\n  template")).is(Reason::NotAuthoritative);
+    Case::new(set.replace("ami-old-x", "'${AMI}'")).is(Reason::Placeholder);
+    let machine = "apiVersion: machine.openshift.io/v1beta1\nkind: Machine\nmetadata: {name: m}\nspec: {providerSpec: {value: {kind: AWSMachineProviderConfig, ami: {id: ami-old-x}, placement: {region: us-east-1}}}}\n";
+    Case::new(machine).is(Reason::ReadOnly);
+    let confidential = provider("{kind: AzureMachineProviderSpec, image: {publisher: a, offer: b}, securityProfile: {settings: {securityType: ConfidentialVM}}}");
+    assert!(Case::new(confidential).is(Reason::SecurityType).skew.counts);
+}
+
+#[test]
+fn the_stream_that_a_set_asks_for_decides() {
+    let ten = stream("10.2.20260405-0", &[("x86_64", "us-east-1", "ami-ten")], "rhcos-ten");
+    let both = || Case::aws("ami-old-x").release(vec![new(), ten.clone()]);
+    let labelled = |stream: &str| {
+        let mut case = both();
+        case.manifest = case.manifest.replace("tier: web", &format!("machineconfiguration.openshift.io/osstream: {stream}"));
+        case
+    };
+    both().is(Reason::StreamUnknown);
+    assert_eq!(labelled("rhel-10").is(Reason::NewerImage).to.reference.as_deref(), Some("ami-ten"));
+    assert_eq!(labelled("rhel-9").is(Reason::NewerImage).to.reference.as_deref(), Some("ami-new-x"));
+    labelled("rhel-11").is(Reason::StreamNotInRelease);
+    let default = both().policy(json!({"defaultOsStream": "rhel-9"})).is(Reason::NewerImage);
+    assert_eq!(default.to.reference.as_deref(), Some("ami-new-x"));
+}
+
+#[test]
+fn a_control_plane_is_changed_only_where_its_machines_stay_or_the_policy_says_so() {
+    let set = |strategy: &str| {
+        format!("apiVersion: machine.openshift.io/v1\nkind: ControlPlaneMachineSet\nmetadata: {{name: cluster}}\nspec:\n  strategy: {{{strategy}}}\n  template:\n    machines_v1beta1_machine_openshift_io:\n      spec:\n        providerSpec:\n          value: {{kind: AWSMachineProviderConfig, ami: {{id: ami-old-x}}, placement: {{region: us-east-1}}}}\n")
+    };
+    let refused = Case::new(set("type: RollingUpdate")).is(Reason::WouldReplaceMachines);
+    assert_eq!(refused.patch.len(), 2, "what would be done is shown");
+    assert!(refused.changes.is_empty(), "and not done");
+    Case::new(set("")).is(Reason::WouldReplaceMachines);
+    Case::new(set("type: OnDelete")).is(Reason::NewerImage);
+    Case::new(set("type: RollingUpdate")).policy(json!({"allowReplaceMachines": true})).is(Reason::NewerImage);
+    Case::new(set("type: OnDelete").replace("ami-old-x", "managed")).is(Reason::ManagedNotAllowed);
+}
+
+#[test]
+fn the_word_managed_is_resolved_and_never_written_over() {
+    let decision = Case::aws("managed").is(Reason::Managed);
+    assert_eq!((decision.action, decision.patch.len()), (Action::Resolve, 0));
+    assert_eq!(decision.to.reference.as_deref(), Some("ami-new-x"));
+    assert_eq!(decision.skew.state, SkewState::Current);
+}
+
+#[test]
+fn a_google_path_keeps_the_address_in_front_of_it() {
+    let set = |image: &str| provider(&format!("{{kind: GCPMachineProviderSpec, region: r, disks: [{{boot: true, image: \"{image}\"}}]}}"));
+    let prefix = "https://www.googleapis.com/compute/v1/";
+    let path = |name: &str| format!("projects/rhcos-cloud/global/images/{name}");
+    let decision = Case::new(set(&format!("{prefix}{}", path("rhcos-old")))).is(Reason::NewerImage);
+    assert_eq!(decision.to.reference, Some(format!("{prefix}{}", path("rhcos-new"))));
+    Case::new(set(&path("rhcos-new"))).is(Reason::UpToDate);
+    // A name that looks like ours is not (OCPBUGS-57348).
+    Case::new(set(&path("rhcos-mine"))).is(Reason::UnknownImage);
+    Case::new(set("x-abc-rhcos-image")).is(Reason::UnknownImage);
+    Case::new(set("x-abc-rhcos-image")).facts(|f| f.infrastructure_name = Some("x-abc".into())).is(Reason::InstallerImage);
+}
+
+#[test]
+fn azure_fields_change_together_and_the_generation_stays() {
+    let mut release = new();
+    let image = |sku: &str| json!({"publisher": "azureopenshift", "offer": "aro4", "sku": sku, "version": "9.6.20251015"});
+    release["architectures"]["x86_64"]["rhel-coreos-extensions"]["marketplace"]["azure"]["no-purchase-plan"] =
+        json!({"hyperVGen1": image("aro_420"), "hyperVGen2": image("420-v2")});
+    let set = |image: &str| provider(&format!("{{kind: AzureMachineProviderSpec, location: l, image: {image}}}"));
+    let case = |image: &str| Case::new(set(image)).release(vec![release.clone()]);
+    let newer = case("{publisher: azureopenshift, offer: aro4, sku: 419-v2, version: 419.6.20250523, resourceID: '', type: MarketplaceNoPlan}").is(Reason::NewerImage);
+    assert_eq!(newer.to.reference.as_deref(), Some("azureopenshift/aro4/420-v2/9.6.20251015"));
+    case("{publisher: azureopenshift, offer: aro4, sku: 420-v2, version: 9.6.20251015, resourceID: '', type: MarketplaceNoPlan}").is(Reason::UpToDate);
+    case("{publisher: azureopenshift, offer: aro4, sku: 420-v2, version: 9.6.20251015, resourceID: ''}").is(Reason::ImageFieldsDiffer);
+    case("{publisher: canonical, offer: ubuntu, sku: lts, version: latest}").is(Reason::UnknownImage);
+    let own = "{publisher: '', offer: '', sku: '', version: '', resourceID: /resourceGroups/c-1-rg/providers/Microsoft.Compute/galleries/gallery_c_1/images/c-1-gen2/versions/latest}";
+    case(own).is(Reason::UnknownImage);
+    let installer = case(own).facts(|f| f.infrastructure_name = Some("c-1".into())).is(Reason::InstallerImage);
+    assert_eq!(installer.to.reference.as_deref(), Some("azureopenshift/aro4/420-v2/9.6.20251015"));
+    assert_eq!(installer.patch.iter().filter(|op| op.op != "test").count(), 6, "publisher to type, and the resource id emptied");
+    // OCPBUGS-109746: a generation that the release dropped is a reason, not an error.
+    let mut without = release.clone();
+    without["architectures"]["x86_64"]["rhel-coreos-extensions"]["marketplace"]["azure"]["no-purchase-plan"]["hyperVGen1"] = Value::Null;
+    Case::new(set("{publisher: azureopenshift, offer: aro4, sku: aro_419, version: 419.6.20250523}")).release(vec![without]).is(Reason::NoImageForGeneration);
+}
+
+#[test]
+fn a_private_image_waits_until_its_name_is_known() {
+    let set = || Case::new(provider("{kind: OpenstackProviderSpec, image: c-1-rhcos, rootVolume: {sourceUUID: c-1-rhcos}}"));
+    let waiting = set().is(Reason::ImageNotInStore);
+    assert_eq!(waiting.artifacts[0].uncompressed_sha256.as_deref(), Some("bb"));
+    assert_eq!(waiting.to.version.as_deref(), Some("9.6.20260217-1"));
+    let named = |case: Case| case.policy(json!({"imageNames": {"openstack": "rhcos-9.6"}}));
+    named(set()).is(Reason::UnknownImage);
+    let installer = named(set()).facts(|f| f.infrastructure_name = Some("c-1".into())).is(Reason::InstallerImage);
+    assert_eq!(installer.patch.iter().filter(|op| op.op == "replace").count(), 2, "both places change");
+    let at = Case::new(provider("{kind: OpenstackProviderSpec, image: rhcos-9.6}")).policy(json!({"imageNames": {"openstack": "rhcos-9.6"}}));
+    at.is(Reason::UpToDate);
+}
+
+#[test]
+fn limits_break_a_set_and_the_whole() {
+    let limited = |ami: &str| Case::aws(ami).policy(json!({"skew": {"minimum": {"openshift": "4.13.0", "rhel": "9.2"}}}));
+    let decision = limited("ami-old-x").is(Reason::NewerImage);
+    assert_eq!((decision.skew.state, decision.skew.after), (SkewState::Violation, SkewState::Current));
+    assert_eq!(limited("ami-new-x").is(Reason::UpToDate).skew.state, SkewState::Current);
+    assert_eq!(limited("ami-mine").plan().summary.skew.state, SkewState::Unknown);
+}
+
+#[test]
+fn bytes_under_an_anchor_change_only_together() {
+    let item = |name: &str, ami: &str| format!("- apiVersion: machine.openshift.io/v1beta1\n  kind: MachineSet\n  metadata: {{name: {name}}}\n  spec: {{template: {{spec: {{providerSpec: {{value: {{kind: AWSMachineProviderConfig, ami: {{id: {ami}}}, placement: {{region: us-east-1}}}}}}}}}}}}\n");
+    let list = |items: &str| format!("apiVersion: v1\nkind: List\nitems:\n{items}");
+    let together = list(&(item("a", "&i ami-old-x") + &item("b", "*i")));
+    let plan = Case::new(together).plan();
+    assert!(plan.decisions.iter().all(|d| d.reason == Reason::NewerImage));
+    let elsewhere = list(&(item("a", "&i ami-old-x") + "- {apiVersion: v1, kind: Pod, metadata: {name: *i}}\n"));
+    Case::new(elsewhere).is(Reason::SharedByAnchor);
+}
+
+#[test]
+fn one_sets_trouble_is_one_decision() {
+    let text = format!("{}---\n{}---\n{}", aws_set("ami-old-x", "us-east-1"), aws_set("ami-old-x", "nowhere"), aws_set("ami-new-x", "us-east-1"));
+    let plan = Case::new(text).plan();
+    let reasons: Vec<_> = plan.decisions.iter().map(|d| d.reason).collect();
+    assert_eq!(reasons, [Reason::NewerImage, Reason::NoImageForRegion, Reason::UpToDate]);
+    assert_eq!(plan.summary.actions["update"], 1);
+}
