@@ -97,7 +97,7 @@ pub struct InputArgs {
 /// Arguments of `plan`.
 #[derive(Debug, Args)]
 pub struct PlanArgs {
-    /// Manifests: files, or directories that are searched for YAML and JSON
+    /// Manifests: files, directories that are searched for YAML and JSON, or `-` for standard input
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// What the plan is made from.
@@ -148,7 +148,7 @@ pub struct ApplyArgs {
 pub struct ExplainArgs {
     /// The object: NAME, KIND/NAME or KIND/NAMESPACE/NAME
     pub object: String,
-    /// Manifests: files, or directories that are searched for YAML and JSON
+    /// Manifests: files, directories that are searched for YAML and JSON, or `-` for standard input
     #[arg(required = true, value_name = "PATH")]
     pub paths: Vec<PathBuf>,
     /// What the plan is made from.

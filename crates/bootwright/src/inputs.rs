@@ -30,6 +30,9 @@ impl Loaded {
     pub(crate) fn read(paths: &[PathBuf], arguments: &InputArgs) -> anyhow::Result<Self> {
         let arch = arguments.arch.as_deref().map(architecture).transpose()?;
         let release = sources::load(&arguments.release, arch.as_ref()).context("--release")?.catalog;
+        if release.images.is_empty() && release.artifacts.is_empty() {
+            bail!("--release: {} names no image and no artifact", arguments.release.join(", "));
+        }
         let known = sources::load(&arguments.known, arch.as_ref()).context("--known")?.catalog;
         let policy = match &arguments.policy {
             Some(path) => read_policy(path)?,
@@ -109,6 +112,7 @@ fn facts(arguments: &InputArgs) -> anyhow::Result<Facts> {
         infrastructure_name: arguments.infrastructure_name.clone(),
         region: arguments.region.clone(),
         image_names,
+        ..Facts::default()
     })
 }
 

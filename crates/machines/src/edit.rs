@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use crate::tree::{Content, Node, Style};
+use crate::tree::{Content, Node, Style, Writing};
 
 /// Where a field's new value is written.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,9 +21,9 @@ pub enum Site {
     Insert {
         /// Where it goes.
         at: usize,
-        /// What stands in front of the value: the key.
+        /// What stands in front of the value: a line's beginning, and the key.
         before: String,
-        /// What follows the value, up to the entry that stood there.
+        /// What follows the value.
         after: String,
         /// Whether the mapping is written in braces.
         flow: bool,
@@ -76,7 +76,8 @@ pub enum EditError {
     },
 }
 
-/// Applies edits to a text. Equal edits count once; the order does not matter.
+/// Applies edits to a text. Equal edits count once; the order does not matter. Insertions at one place follow each other
+/// in the order of the alphabet.
 pub fn apply(text: &str, edits: &[Edit]) -> Result<String, EditError> {
     let mut edits: Vec<&Edit> = edits.iter().collect();
     edits.sort_by(|a, b| (a.range.start, a.range.end, &a.text).cmp(&(b.range.start, b.range.end, &b.text)));
@@ -85,7 +86,9 @@ pub fn apply(text: &str, edits: &[Edit]) -> Result<String, EditError> {
     let mut done = 0;
     let mut last: Option<&Edit> = None;
     for edit in edits {
-        let overlaps = last.filter(|l| edit.range.start < l.range.end || edit.range == l.range);
+        let insertions = |other: &Edit| edit.range.is_empty() && other.range.is_empty();
+        let overlaps =
+            last.filter(|l| edit.range.start < l.range.end || (edit.range == l.range && !insertions(l)));
         if let Some(other) = overlaps {
             let (one, other) = (other.text.clone(), edit.text.clone());
             return Err(EditError::Conflict { range: edit.range.clone(), one, other });
@@ -113,37 +116,34 @@ impl Site {
         }
     }
 
-    /// The site of a scalar node; `None` for a live object, a collection, and a block scalar.
-    pub(crate) fn of(node: &Node, parent: &Node, shared: &[crate::tree::Shared]) -> Option<Self> {
-        let Content::Scalar { style, .. } = &node.content else { return None };
+    /// The site of a scalar node; `None` for a live object, a collection, and a scalar that is a block or has a tag.
+    pub(crate) fn of(node: &Node, parent: &Node, writing: &Writing) -> Option<Self> {
+        let Content::Scalar { text, style } = &node.content else { return None };
         let range = node.place.as_ref()?.range.clone();
         let flow = matches!(parent.content, Content::Mapping { flow: true, .. });
         let style = match style {
-            Style::Plain if flow => SiteStyle::PlainInFlow,
+            // In JSON only words and numbers stand without quotes; a text in their place needs them.
+            Style::Plain if flow && reads_as_text(text) => SiteStyle::PlainInFlow,
+            Style::Plain if flow => SiteStyle::Double,
             Style::Plain => SiteStyle::Plain,
             Style::Single => SiteStyle::Single,
             Style::Double => SiteStyle::Double,
-            Style::Empty if flow => return None,
-            Style::Empty => SiteStyle::Empty,
-            Style::Block => return None,
+            Style::Empty if !flow => SiteStyle::Empty,
+            Style::Empty | Style::Block | Style::Tagged => return None,
         };
-        let covering = shared.iter().filter(|s| s.range.start <= range.start && range.end <= s.range.end);
-        let uses = covering.map(|s| if s.scalar { s.uses } else { usize::MAX }).max().unwrap_or(1);
-        Some(Self::Replace { range, style, uses })
+        Some(Self::Replace { uses: writing.uses(&range), range, style })
     }
 
-    /// The site of an entry that the mapping lacks: in front of the first entry that follows it in the alphabet, else
-    /// of the last.
-    pub(crate) fn insert(mapping: &Node, key: &str, shared: &[crate::tree::Shared]) -> Option<Self> {
+    /// The site of an entry that the mapping lacks: behind the entry that goes before it in the alphabet, on a line of
+    /// its own; in braces, in front of the entry that follows it.
+    pub(crate) fn insert(mapping: &Node, key: &str, writing: &Writing) -> Option<Self> {
         let Content::Mapping { entries, flow } = &mapping.content else { return None };
-        let neighbour = entries.iter().find(|e| e.key.as_str() > key).or(entries.last())?;
-        let place = neighbour.key_place.as_ref()?;
-        let whole = &mapping.place.as_ref()?.range;
-        if shared.iter().any(|s| s.range.start <= whole.start && whole.end <= s.range.end) {
+        if writing.uses(&mapping.place.as_ref()?.range) > 1 {
             return None;
         }
-        let at = place.range.start;
         if *flow {
+            let neighbour = entries.iter().find(|e| e.key.as_str() > key).or(entries.last())?;
+            let at = neighbour.key_place.as_ref()?.range.start;
             return Some(Self::Insert {
                 at,
                 before: format!("\"{key}\": "),
@@ -151,8 +151,22 @@ impl Site {
                 flow: true,
             });
         }
-        let indent = " ".repeat(place.column.saturating_sub(1));
-        Some(Self::Insert { at, before: format!("{key}: "), after: format!("\n{indent}"), flow: false })
+        let with_line = || entries.iter().filter_map(|e| e.behind.as_ref().map(|behind| (e, behind)));
+        let (_, behind) =
+            with_line().rfind(|(e, _)| e.key.as_str() < key).or_else(|| with_line().next_back())?;
+        let newline = if writing.crlf { "\r\n" } else { "\n" };
+        let before = format!("{newline}{}{key}: ", " ".repeat(behind.indent));
+        Some(Self::Insert { at: behind.at, before, after: String::new(), flow: false })
+    }
+}
+
+impl Writing {
+    /// How many places of the document read these bytes through an anchor; every number for a container's, whose uses
+    /// cannot be told apart.
+    fn uses(&self, range: &Range<usize>) -> usize {
+        let covering =
+            self.shared.iter().filter(|s| s.range.start <= range.start && range.end <= s.range.end);
+        covering.map(|s| if s.scalar { s.uses } else { usize::MAX }).max().unwrap_or(1)
     }
 }
 
@@ -173,18 +187,30 @@ fn quoted(value: &str) -> String {
     serde_json::Value::from(value).to_string()
 }
 
+/// Whether an unquoted scalar is a text: neither a word with a meaning of its own nor a number.
+fn reads_as_text(text: &str) -> bool {
+    !is_word(text) && !looks_like_a_number(text)
+}
+
+fn is_word(text: &str) -> bool {
+    let words = ["true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf"];
+    words.contains(&text.to_ascii_lowercase().as_str())
+}
+
 /// Whether a value reads back as this very string without quotes, for YAML 1.1 readers too.
 fn is_safe_plain(value: &str, flow: bool) -> bool {
+    // In a block, braces inside a word have no meaning: placeholders of clusterctl stay unquoted.
     let allowed = |c: char| {
-        c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/' | ':' | '@' | '+' | '=' | '%')
+        c.is_ascii_alphanumeric()
+            || matches!(c, '-' | '_' | '.' | '/' | ':' | '@' | '+' | '=' | '%')
+            || (!flow && matches!(c, '$' | '{' | '}'))
     };
-    let starts_well = value.starts_with(|c: char| c.is_ascii_alphanumeric() || c == '/' || c == '_');
-    let words = ["true", "false", "yes", "no", "on", "off", "y", "n", "null", "nan", "inf"];
+    let starts_well = value.starts_with(|c: char| c.is_ascii_alphanumeric() || matches!(c, '/' | '_' | '$'));
     let colon_is_unsafe = value.ends_with(':') || (flow && value.contains(':'));
     starts_well
         && !colon_is_unsafe
         && value.chars().all(allowed)
-        && !words.contains(&value.to_ascii_lowercase().as_str())
+        && !is_word(value)
         && !looks_like_a_number(value)
 }
 

@@ -1,30 +1,43 @@
 //! All slots of a set of manifests, with what only several objects together tell.
 
-use std::collections::HashMap;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::kinds::cluster_api::{self, TemplateKey, User};
+use crate::kinds::cluster_api::{self, Regions, User};
 use crate::kinds::{Object, machine_api, metal3};
 use crate::slot::Slot;
-use crate::tree::{Document, Node};
+use crate::tree::{Document, Node, Writing};
 
-/// What objects of the cluster's configuration tell about it (a must-gather holds them).
+/// Lists nest at most twice in practice.
+const LIST_DEPTH: u8 = 4;
+
+/// What objects of the cluster's configuration tell about it (a must-gather holds them). Sets hold what different
+/// objects say: only what all of them agree on is a fact.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ClusterFacts {
     /// `Infrastructure` `status.infrastructureName`.
-    pub infrastructure_name: Option<String>,
-    /// `Infrastructure` `status.platformStatus`: the region.
-    pub region: Option<String>,
+    pub infrastructure_names: BTreeSet<String>,
+    /// `Infrastructure` `status.platformStatus`: the region of Machine API sets.
+    pub regions: BTreeSet<String>,
+    /// `Infrastructure` `status.platformStatus.azure.resourceGroupName`.
+    pub resource_groups: BTreeSet<String>,
+    /// The names of vSphere failure domains, and their `region-zone`: the installer's templates end in them.
+    pub failure_domains: BTreeSet<String>,
     /// `ClusterVersion` `status.desired.architecture` says `Multi`.
     pub multi_architecture: bool,
+    /// `ClusterVersion`: the release that the cluster is on its way to.
+    pub updating_to: Option<String>,
+    /// What the Machine Config Operator manages by `MachineConfiguration` `spec.managedBootImages`: resources, each with
+    /// its mode.
+    pub managed_boot_images: BTreeSet<(String, String)>,
 }
 
 /// Collects slots from documents, then joins what belongs together.
 #[derive(Debug, Default)]
 pub struct Inventory {
     slots: Vec<Slot>,
-    users: HashMap<TemplateKey, Vec<User>>,
-    regions: HashMap<(String, String), String>,
+    users: Vec<User>,
+    regions: Regions,
     facts: ClusterFacts,
 }
 
@@ -53,80 +66,117 @@ impl Inventory {
 
     /// Whether a text that does not parse was meant to hold a machine set, so that its error must be told.
     pub fn looks_like_machines(text: &str) -> bool {
-        let kind = |line: &str| {
-            let line = line.trim_start_matches(['-', ' ', '\t', '{', '"']);
-            let Some(value) = line.strip_prefix("kind").map(|rest| rest.trim_start_matches(['"', ' ', ':']))
-            else {
+        let kinds = ["MachineSet", "MachineDeployment", "BareMetalHost", "Provisioning"];
+        let ends = ["MachineTemplate", "ControlPlane", "ControlPlaneMachineSet"];
+        text.match_indices("kind").any(|(at, word)| {
+            let line = text.get(..at).and_then(|before| before.rsplit('\n').next()).unwrap_or_default();
+            // A key stands at the beginning of its line, or behind a mark of JSON.
+            if !line.trim_end().is_empty() && !line.ends_with(['"', '\'', '{', ',', ' '])
+                || line.contains('#')
+            {
                 return false;
-            };
-            let value = value.trim_start_matches(['"', '\'']);
-            ["MachineSet", "ControlPlaneMachineSet", "MachineDeployment", "BareMetalHost", "Provisioning"]
-                .into_iter()
-                .any(|k| value.starts_with(k))
-                || value
-                    .split(['"', '\'', ' ', ','])
-                    .next()
-                    .is_some_and(|word| word.ends_with("MachineTemplate"))
-        };
-        text.lines().any(kind)
+            }
+            let alone = line.trim_start_matches(['-', ' ', '\t']);
+            if !alone.is_empty() && !alone.contains(['{', ',', '"', '\'']) {
+                return false;
+            }
+            let rest = text.get(at + word.len()..).unwrap_or_default().trim_start_matches(['"', '\'']);
+            let Some(value) = rest.trim_start().strip_prefix(':') else { return false };
+            let value = value.trim_start().trim_start_matches(['"', '\'']);
+            let name = value.split(|c: char| !c.is_ascii_alphanumeric()).next().unwrap_or_default();
+            kinds.contains(&name) || ends.iter().any(|end| name.ends_with(end))
+        })
     }
 
     /// Adds a document of a file.
     pub fn add(&mut self, file: &Arc<str>, document: &Document) {
-        self.visit(&Object {
+        let object = Object {
             node: &document.root,
-            shared: &document.shared,
+            writing: &document.writing,
             file: Some(file),
             document: document.index,
             whole: true,
-        });
+        };
+        self.visit(&object, 0);
     }
 
     /// Adds a live object.
     pub fn add_live(&mut self, object: &serde_json::Value) {
         let node = Node::from_json(object);
-        self.visit(&Object { node: &node, shared: &[], file: None, document: 0, whole: true });
+        self.visit(
+            &Object { node: &node, writing: &Writing::default(), file: None, document: 0, whole: true },
+            0,
+        );
     }
 
-    fn visit(&mut self, object: &Object<'_>) {
-        let items = object.node.get("items").map(Node::items).unwrap_or_default();
-        if object.kind().ends_with("List") && !items.is_empty() {
-            for item in items {
-                self.visit_one(&Object { node: item, whole: false, ..*object });
+    fn visit(&mut self, object: &Object<'_>, depth: u8) {
+        let items = match object.node.items() {
+            [] if object.kind().ends_with("List") => {
+                object.node.get("items").map(Node::items).unwrap_or_default()
             }
-        } else {
-            self.visit_one(object);
+            items => items,
+        };
+        if items.is_empty() || depth >= LIST_DEPTH {
+            return self.visit_one(object);
+        }
+        for item in items {
+            self.visit(&Object { node: item, whole: false, ..*object }, depth + 1);
         }
     }
 
     fn visit_one(&mut self, object: &Object<'_>) {
-        if let Some((template, user)) = cluster_api::user(object) {
-            self.users.entry(template).or_default().push(user);
-            return;
-        }
+        self.users.extend(cluster_api::user(object));
         self.slots.extend(machine_api::slots(object));
         self.slots.extend(cluster_api::template(object));
         self.slots.extend(metal3::slot(object));
-        self.facts(object);
+        self.read_facts(object);
     }
 
-    fn facts(&mut self, object: &Object<'_>) {
+    fn read_facts(&mut self, object: &Object<'_>) {
         let text = |path: &[&str]| object.node.text_at(path).map(str::to_owned);
+        let facts = &mut self.facts;
         match (object.group(), object.kind()) {
             ("config.openshift.io", "Infrastructure") => {
-                self.facts.infrastructure_name = text(&["status", "infrastructureName"]);
-                self.facts.region = ["aws", "gcp", "powervs"]
-                    .into_iter()
-                    .find_map(|platform| text(&["status", "platformStatus", platform, "region"]));
+                facts.infrastructure_names.extend(text(&["status", "infrastructureName"]));
+                let platforms = ["aws", "gcp", "powervs"].into_iter();
+                facts
+                    .regions
+                    .extend(platforms.filter_map(|p| text(&["status", "platformStatus", p, "region"])));
+                facts.resource_groups.extend(text(&[
+                    "status",
+                    "platformStatus",
+                    "azure",
+                    "resourceGroupName",
+                ]));
+                let domains = object.node.at(&["spec", "platformSpec", "vsphere", "failureDomains"]);
+                for domain in domains.map(Node::items).unwrap_or_default() {
+                    facts.failure_domains.extend(domain.text_at(&["name"]).map(str::to_owned));
+                    let place = domain.text_at(&["region"]).zip(domain.text_at(&["zone"]));
+                    facts.failure_domains.extend(place.map(|(region, zone)| format!("{region}-{zone}")));
+                }
             }
             ("config.openshift.io", "ClusterVersion") => {
                 let architecture = text(&["status", "desired", "architecture"]);
-                self.facts.multi_architecture = architecture.is_some_and(|a| a.eq_ignore_ascii_case("multi"));
+                facts.multi_architecture |= architecture.is_some_and(|a| a.eq_ignore_ascii_case("multi"));
+                let latest = object.node.at(&["status", "history"]).and_then(|h| h.items().first().cloned());
+                if let Some(latest) = latest.filter(|l| l.text_at(&["state"]) != Some("Completed")) {
+                    facts.updating_to =
+                        Some(latest.text_at(&["version"]).unwrap_or("another release").to_owned());
+                }
+            }
+            ("operator.openshift.io", "MachineConfiguration") => {
+                let managers = object.node.at(&["spec", "managedBootImages", "machineManagers"]);
+                for manager in managers.map(Node::items).unwrap_or_default() {
+                    let mode = manager.text_at(&["selection", "mode"]).unwrap_or("None");
+                    if let Some(resource) = manager.text_at(&["resource"]).filter(|_| mode != "None") {
+                        facts.managed_boot_images.insert((resource.to_owned(), mode.to_owned()));
+                    }
+                }
             }
             (group, "AWSCluster" | "GCPCluster") if group.ends_with("infrastructure.cluster.x-k8s.io") => {
                 let id = object.id(None);
                 if let Some(region) = text(&["spec", "region"]) {
-                    self.regions.insert((id.namespace, id.name), region);
+                    self.regions.entry((id.namespace, id.name)).or_default().push((id.file, region));
                 }
             }
             _ => {}
@@ -136,19 +186,23 @@ impl Inventory {
     /// Takes over what another inventory collected, behind its own.
     pub fn absorb(&mut self, other: Self) {
         self.slots.extend(other.slots);
-        for (template, users) in other.users {
-            self.users.entry(template).or_default().extend(users);
+        self.users.extend(other.users);
+        for (cluster, said) in other.regions {
+            self.regions.entry(cluster).or_default().extend(said);
         }
-        self.regions.extend(other.regions);
-        let facts = other.facts;
-        self.facts.infrastructure_name = self.facts.infrastructure_name.take().or(facts.infrastructure_name);
-        self.facts.region = self.facts.region.take().or(facts.region);
-        self.facts.multi_architecture |= facts.multi_architecture;
+        let (facts, more) = (&mut self.facts, other.facts);
+        facts.infrastructure_names.extend(more.infrastructure_names);
+        facts.regions.extend(more.regions);
+        facts.resource_groups.extend(more.resource_groups);
+        facts.failure_domains.extend(more.failure_domains);
+        facts.managed_boot_images.extend(more.managed_boot_images);
+        facts.multi_architecture |= more.multi_architecture;
+        facts.updating_to = facts.updating_to.take().or(more.updating_to);
     }
 
     /// How many objects were found so far that a plan may have to edit.
     pub fn len(&self) -> usize {
-        self.slots.len() + self.users.values().map(Vec::len).sum::<usize>()
+        self.slots.len() + self.users.len()
     }
 
     /// Whether nothing was found.
@@ -164,12 +218,9 @@ impl Inventory {
     /// The slots, in the order of the manifests, each with what other objects tell about it.
     pub fn finish(self) -> Vec<Slot> {
         let Self { slots, users, regions, .. } = self;
-        slots
-            .into_iter()
-            .flat_map(|slot| match slot.template {
-                Some(_) => cluster_api::join(slot, &users, &regions),
-                None => vec![slot],
-            })
-            .collect()
+        let (templates, mut all): (Vec<Slot>, Vec<Slot>) =
+            slots.into_iter().partition(|s| s.template.is_some());
+        all.extend(cluster_api::join(templates, users, &regions));
+        all
     }
 }

@@ -9,12 +9,12 @@ use std::sync::Arc;
 use metadata::Architecture;
 
 use crate::slot::{ApiAuthority, DeclaredArchitecture, ObjectId, Owner, Slot, SlotKind, Strategy};
-use crate::tree::{Node, Shared};
+use crate::tree::{Node, Writing};
 
 /// One object on its way into the inventory.
 pub(crate) struct Object<'a> {
     pub(crate) node: &'a Node,
-    pub(crate) shared: &'a [Shared],
+    pub(crate) writing: &'a Writing,
     pub(crate) file: Option<&'a Arc<str>>,
     pub(crate) document: usize,
     /// The document's bytes, where the object is the whole document.
@@ -63,6 +63,12 @@ impl Object<'_> {
         let owners = self.node.at(&["metadata", "ownerReferences"]).map(Node::items).unwrap_or_default();
         let text = |owner: &Node, key: &str| owner.text_at(&[key]).unwrap_or("unnamed").to_owned();
         owners.iter().map(|o| Owner { kind: text(o, "kind"), name: text(o, "name") }).collect()
+    }
+
+    /// Cluster API leaves what is paused alone; also the copy of a set for which the other API is authoritative.
+    pub(crate) fn is_paused(&self) -> bool {
+        self.node.at(&["metadata", "annotations"]).and_then(|a| a.get("cluster.x-k8s.io/paused")).is_some()
+            || self.node.at(&["spec", "paused"]).is_some_and(Node::is_true)
     }
 
     pub(crate) fn labels(&self) -> Vec<(String, String)> {
@@ -121,6 +127,7 @@ impl Object<'_> {
             security_type: spec.security_type,
             instance_type: spec.instance_type,
             authority: ApiAuthority::Own,
+            paused: self.is_paused(),
             strategy: Strategy::NewMachinesOnly,
             labels: self.labels(),
             template: None,

@@ -2,7 +2,7 @@
 
 use crate::edit::Site;
 use crate::slot::{AzureImage, Field, Platform, Reference, Role};
-use crate::tree::{Content, Node, Shared};
+use crate::tree::{Content, Node, Writing};
 
 /// What a provider specification tells of its image. Pointers are absolute.
 #[derive(Debug)]
@@ -21,7 +21,7 @@ pub(crate) struct Spec {
 pub(crate) struct At<'a> {
     pub(crate) node: &'a Node,
     pub(crate) pointer: &'a str,
-    pub(crate) shared: &'a [Shared],
+    pub(crate) writing: &'a Writing,
 }
 
 impl At<'_> {
@@ -29,10 +29,10 @@ impl At<'_> {
     pub(crate) fn field(&self, role: Role, key: &str) -> Field {
         let pointer = format!("{}/{}", self.pointer, escape(key));
         if let Some(node) = self.node.get(key) {
-            let site = Site::of(node, self.node, self.shared);
+            let site = Site::of(node, self.node, self.writing);
             return Field { role, pointer, value: node.text().map(str::to_owned), exists: true, site };
         }
-        let site = Site::insert(self.node, key, self.shared);
+        let site = Site::insert(self.node, key, self.writing);
         Field { role, pointer, value: None, exists: false, site }
     }
 
@@ -44,7 +44,7 @@ impl At<'_> {
     fn below<R>(&self, key: &str, read: impl FnOnce(At<'_>) -> R) -> Option<R> {
         let node = self.node.get(key)?;
         let pointer = format!("{}/{}", self.pointer, escape(key));
-        Some(read(At { node, pointer: &pointer, shared: self.shared }))
+        Some(read(At { node, pointer: &pointer, writing: self.writing }))
     }
 }
 
@@ -96,9 +96,16 @@ pub(crate) fn machine_api(at: At<'_>) -> Vec<Spec> {
     }
 }
 
-/// Reads `spec.template.spec` of a Cluster API infrastructure template.
-pub(crate) fn cluster_api(kind: &str, at: At<'_>) -> Option<Spec> {
-    let platform = match kind {
+impl Spec {
+    /// Of a machine set whose template is still to be found.
+    pub(crate) fn unresolved(platform: Platform, pointer: String) -> Self {
+        spec(platform, Reference::Absent, pointer, Vec::new())
+    }
+}
+
+/// The platform of a Cluster API infrastructure template.
+pub(crate) fn of_template(kind: &str) -> Option<Platform> {
+    Some(match kind {
         "AWSMachineTemplate" => Platform::Aws,
         "AzureMachineTemplate" => Platform::Azure,
         "GCPMachineTemplate" => Platform::Gcp,
@@ -110,7 +117,12 @@ pub(crate) fn cluster_api(kind: &str, at: At<'_>) -> Option<Spec> {
         "OpenStackMachineTemplate" => Platform::OpenStack,
         "VSphereMachineTemplate" => Platform::VSphere,
         _ => return None,
-    };
+    })
+}
+
+/// Reads `spec.template.spec` of a Cluster API infrastructure template.
+pub(crate) fn cluster_api(kind: &str, at: At<'_>) -> Option<Spec> {
+    let platform = of_template(kind)?;
     Some(match platform {
         Platform::Aws => Spec { instance_type: at.text(&["instanceType"]), ..aws(at) },
         Platform::Azure => cluster_api_azure(at),
@@ -169,11 +181,11 @@ fn gcp_disks(at: At<'_>) -> Vec<Spec> {
     let region = at.text(&["region"]);
     let instance_type = at.text(&["machineType"]);
     let disks = at.node.get("disks").map(Node::items).unwrap_or_default();
-    let boot = disks.iter().enumerate().filter(|(_, disk)| disk.text_at(&["boot"]) == Some("true"));
+    let boot = disks.iter().enumerate().filter(|(_, disk)| disk.get("boot").is_some_and(Node::is_true));
     let specs: Vec<Spec> = boot
         .map(|(n, disk)| {
             let pointer = format!("{}/disks/{n}", at.pointer);
-            let disk = At { node: disk, pointer: &pointer, shared: at.shared };
+            let disk = At { node: disk, pointer: &pointer, writing: at.writing };
             let (region, instance_type) = (region.clone(), instance_type.clone());
             Spec { region, instance_type, ..one(disk, Platform::Gcp, "image") }
         })
@@ -275,18 +287,19 @@ fn openstack(at: At<'_>) -> Spec {
 }
 
 /// `image: {type: name|uuid, name|uuid}` (Nutanix, Power VS), `{id | filter: {name}}` (OpenStack), `{name | id}` (IBM).
+/// An id is read, and is not a place where a name can be written.
 fn named(at: At<'_>, platform: Platform) -> Spec {
     let pointer = format!("{}/image", at.pointer);
     let found = at.below("image", |image| {
         let filtered = image.below("filter", |filter| filter.field(Role::Image, "name")).filter(|f| f.exists);
-        let direct = ["name", "uuid", "id", "regex"]
-            .iter()
-            .map(|key| image.field(Role::Image, key))
-            .find(|f| f.exists);
-        filtered.or(direct).map(|field| {
+        let by_name = filtered.or_else(|| Some(image.field(Role::Image, "name")).filter(|f| f.exists));
+        if let Some(field) = by_name {
             let pointer = field.pointer.clone();
-            spec(platform, Reference::of_text(field.value.as_deref()), pointer, vec![field])
-        })
+            return Some(spec(platform, Reference::of_text(field.value.as_deref()), pointer, vec![field]));
+        }
+        let by_id =
+            ["uuid", "id", "regex"].iter().map(|key| image.field(Role::Image, key)).find(|f| f.exists)?;
+        Some(spec(platform, Reference::of_text(by_id.value.as_deref()), by_id.pointer, Vec::new()))
     });
     found.flatten().unwrap_or_else(|| spec(platform, Reference::Absent, pointer, Vec::new()))
 }
@@ -311,9 +324,11 @@ pub(crate) fn image_url(at: At<'_>) -> Option<Spec> {
     at.below("image", |image| {
         let url = image.field(Role::Image, "url");
         let checksum = image.field(Role::Checksum, "checksum");
+        let kind = image.field(Role::ChecksumType, "checksumType");
         let pointer = url.pointer.clone();
         let reference = Reference::of_text(url.value.as_deref());
-        let fields = if checksum.exists { vec![url, checksum] } else { vec![url] };
+        let fields =
+            [url, checksum, kind].into_iter().filter(|f| f.role == Role::Image || f.exists).collect();
         spec(Platform::BareMetal, reference, pointer, fields)
     })
 }
@@ -326,7 +341,11 @@ fn kubevirt(at: At<'_>) -> Spec {
     for (n, volume) in volumes.iter().enumerate() {
         if let Some(disk) = volume.get("containerDisk") {
             let pointer = format!("{base}/{n}/containerDisk");
-            return one(At { node: disk, pointer: &pointer, shared: at.shared }, Platform::KubeVirt, "image");
+            return one(
+                At { node: disk, pointer: &pointer, writing: at.writing },
+                Platform::KubeVirt,
+                "image",
+            );
         }
     }
     spec(Platform::KubeVirt, Reference::Absent, base, Vec::new())

@@ -163,6 +163,8 @@ pub enum Reference {
     Managed,
     /// A placeholder of clusterctl, to be filled in before the manifest is used.
     Placeholder(String),
+    /// The template that should hold it is not in the input, or there are several: the sentence tells.
+    Unresolved(String),
     /// The image that the release itself carries (bare metal `install_coreos`).
     InRelease,
     /// Nothing stands there.
@@ -186,7 +188,7 @@ impl Reference {
             Self::Value(text) | Self::Lookup(text) | Self::Placeholder(text) => Some(text.clone()),
             Self::Azure(image) => image.text(),
             Self::Managed => Some("managed".to_owned()),
-            Self::InRelease | Self::Absent => None,
+            Self::Unresolved(_) | Self::InRelease | Self::Absent => None,
         }
     }
 }
@@ -231,6 +233,8 @@ pub enum Role {
     Repeated,
     /// The checksum beside a URL.
     Checksum,
+    /// The kind of that checksum.
+    ChecksumType,
     /// Azure.
     ResourceId,
     /// Azure.
@@ -312,7 +316,7 @@ pub struct Template {
     pub object: serde_json::Value,
     /// The field of its name.
     pub name: Field,
-    /// The bytes of its document in the file, where it is a block document of its own.
+    /// The bytes of its document in the file, where a copy of them is a document of the same meaning.
     pub document: Option<std::ops::Range<usize>>,
     /// The field of the machine set that names the template; none where no machine set in the input does.
     pub repoint: Option<Field>,
@@ -355,6 +359,8 @@ pub struct Slot {
     pub instance_type: Option<String>,
     /// The authoritative API.
     pub authority: ApiAuthority,
+    /// Whether the set is paused (`cluster.x-k8s.io/paused`).
+    pub paused: bool,
     /// How machines follow a change.
     pub strategy: Strategy,
     /// Labels of the object, for selectors.

@@ -1,4 +1,5 @@
 //! Slots in manifests of every kind, and edits of nothing but the reference.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 use std::sync::Arc;
 
@@ -39,17 +40,62 @@ fn machine_set(provider: &str) -> String {
 #[test]
 fn every_platform_of_the_machine_api_is_found() {
     let cases = [
-        ("kind: AWSMachineProviderConfig\nami: {id: ami-1}\nplacement: {region: us-east-1}", Platform::Aws, Some("ami-1"), "/ami/id"),
-        ("kind: GCPMachineProviderSpec\nregion: r\ndisks:\n- {boot: false, image: data}\n- {boot: true, image: projects/p/global/images/i}", Platform::Gcp, Some("projects/p/global/images/i"), "/disks/1/image"),
-        ("kind: AzureMachineProviderSpec\nimage: {publisher: a, offer: b, sku: c, version: d}", Platform::Azure, Some("a/b/c/d"), "/image"),
-        ("kind: AzureMachineProviderSpec\nimage: {publisher: '', resourceID: /resourceGroups/x}", Platform::Azure, Some("/resourceGroups/x"), "/image"),
+        (
+            "kind: AWSMachineProviderConfig\nami: {id: ami-1}\nplacement: {region: us-east-1}",
+            Platform::Aws,
+            Some("ami-1"),
+            "/ami/id",
+        ),
+        (
+            "kind: GCPMachineProviderSpec\nregion: r\ndisks:\n- {boot: false, image: data}\n- {boot: true, image: projects/p/global/images/i}",
+            Platform::Gcp,
+            Some("projects/p/global/images/i"),
+            "/disks/1/image",
+        ),
+        (
+            "kind: AzureMachineProviderSpec\nimage: {publisher: a, offer: b, sku: c, version: d}",
+            Platform::Azure,
+            Some("a/b/c/d"),
+            "/image",
+        ),
+        (
+            "kind: AzureMachineProviderSpec\nimage: {publisher: '', resourceID: /resourceGroups/x}",
+            Platform::Azure,
+            Some("/resourceGroups/x"),
+            "/image",
+        ),
         ("kind: VSphereMachineProviderSpec\ntemplate: t", Platform::VSphere, Some("t"), "/template"),
         ("kind: OpenstackProviderSpec\nimage: i", Platform::OpenStack, Some("i"), "/image"),
-        ("kind: OpenstackProviderSpec\nrootVolume: {sourceUUID: u}", Platform::OpenStack, Some("u"), "/rootVolume/sourceUUID"),
-        ("kind: NutanixMachineProviderConfig\nimage: {type: uuid, uuid: u}", Platform::Nutanix, Some("u"), "/image/uuid"),
-        ("kind: PowerVSMachineProviderConfig\nimage: {type: Name, name: n}", Platform::PowerVs, Some("n"), "/image/name"),
-        ("kind: IBMCloudMachineProviderSpec\nimage: i\nregion: us-south", Platform::IbmCloud, Some("i"), "/image"),
-        ("kind: BareMetalMachineProviderSpec\nimage: {url: u, checksum: c}", Platform::BareMetal, Some("u"), "/image/url"),
+        (
+            "kind: OpenstackProviderSpec\nrootVolume: {sourceUUID: u}",
+            Platform::OpenStack,
+            Some("u"),
+            "/rootVolume/sourceUUID",
+        ),
+        (
+            "kind: NutanixMachineProviderConfig\nimage: {type: uuid, uuid: u}",
+            Platform::Nutanix,
+            Some("u"),
+            "/image/uuid",
+        ),
+        (
+            "kind: PowerVSMachineProviderConfig\nimage: {type: Name, name: n}",
+            Platform::PowerVs,
+            Some("n"),
+            "/image/name",
+        ),
+        (
+            "kind: IBMCloudMachineProviderSpec\nimage: i\nregion: us-south",
+            Platform::IbmCloud,
+            Some("i"),
+            "/image",
+        ),
+        (
+            "kind: BareMetalMachineProviderSpec\nimage: {url: u, checksum: c}",
+            Platform::BareMetal,
+            Some("u"),
+            "/image/url",
+        ),
         ("kind: SomethingElse\nimage: i", Platform::Unknown, None, ""),
     ];
     for (provider, platform, reference, pointer) in cases {
@@ -63,10 +109,16 @@ fn every_platform_of_the_machine_api_is_found() {
 #[test]
 fn references_that_name_no_image_are_kinds_of_their_own() {
     let cases = [
-        ("kind: AWSMachineProviderConfig\nami: {filters: [{name: tag:Name}]}", Reference::Lookup("filters".into())),
+        (
+            "kind: AWSMachineProviderConfig\nami: {filters: [{name: tag:Name}]}",
+            Reference::Lookup("filters".into()),
+        ),
         ("kind: AWSMachineProviderConfig\nami: {arn: 'arn:x'}", Reference::Lookup("arn:x".into())),
         ("kind: AWSMachineProviderConfig\nami: {id: managed}", Reference::Managed),
-        ("kind: AWSMachineProviderConfig\nami: {id: '${AMI_ID:=x}'}", Reference::Placeholder("${AMI_ID:=x}".into())),
+        (
+            "kind: AWSMachineProviderConfig\nami: {id: '${AMI_ID:=x}'}",
+            Reference::Placeholder("${AMI_ID:=x}".into()),
+        ),
         ("kind: AWSMachineProviderConfig\nami: {id: null}", Reference::Absent),
         ("kind: AWSMachineProviderConfig", Reference::Absent),
         ("kind: GCPMachineProviderSpec\ndisks: [{boot: false, image: data}]", Reference::Absent),
@@ -79,7 +131,9 @@ fn references_that_name_no_image_are_kinds_of_their_own() {
 
 #[test]
 fn only_the_bytes_of_the_reference_change() {
-    let base = machine_set("# a comment\nkind: AWSMachineProviderConfig\nami:\n  id: ami-1   # why\nplacement: {region: us-east-1}");
+    let base = machine_set(
+        "# a comment\nkind: AWSMachineProviderConfig\nami:\n  id: ami-1   # why\nplacement: {region: us-east-1}",
+    );
     let variants = [
         base.clone(),
         base.replace("ami-1 ", "\"ami-1\" "),
@@ -111,17 +165,26 @@ fn json_is_read_and_edited_like_yaml() {
 
 #[test]
 fn a_missing_field_is_put_where_it_belongs() {
-    let azure = machine_set("kind: AzureMachineProviderSpec\nimage:\n  offer: b\n  publisher: a\n  resourceID: x # gone\n  sku: c\n  version: d\nlocation: l");
+    let azure = machine_set(
+        "kind: AzureMachineProviderSpec\nimage:\n  offer: b\n  publisher: a\n  resourceID: x # gone\n  sku: c\n  version: d\nlocation: l",
+    );
     let new = written(&azure, Role::ImageType, "MarketplaceNoPlan");
-    assert_eq!(new, azure.replace("            version: d", "            type: MarketplaceNoPlan\n            version: d"));
-    let flow = machine_set("kind: AzureMachineProviderSpec\nimage: {offer: b, publisher: a, sku: c, version: d}");
+    assert_eq!(
+        new,
+        azure
+            .replace("            version: d", "            type: MarketplaceNoPlan\n            version: d")
+    );
+    let flow =
+        machine_set("kind: AzureMachineProviderSpec\nimage: {offer: b, publisher: a, sku: c, version: d}");
     let new = written(&flow, Role::ImageType, "MarketplaceNoPlan");
     assert_eq!(new, flow.replace("version: d", "\"type\": \"MarketplaceNoPlan\", version: d"));
 }
 
 #[test]
 fn empty_and_null_values_are_filled() {
-    let azure = machine_set("kind: AzureMachineProviderSpec\nimage:\n  publisher: a\n  offer:\n  sku: ~\n  version: ''");
+    let azure = machine_set(
+        "kind: AzureMachineProviderSpec\nimage:\n  publisher: a\n  offer:\n  sku: ~\n  version: ''",
+    );
     assert_eq!(written(&azure, Role::Offer, "aro4"), azure.replace("offer:\n", "offer: aro4\n"));
     assert_eq!(written(&azure, Role::Sku, "s"), azure.replace("sku: ~", "sku: s"));
     assert_eq!(written(&azure, Role::Version, "v"), azure.replace("version: ''", "version: 'v'"));
@@ -129,9 +192,16 @@ fn empty_and_null_values_are_filled() {
 
 #[test]
 fn the_second_place_of_openstack_is_told_only_where_it_repeats() {
-    let roles = |provider: &str| one(&machine_set(provider)).fields.iter().map(|f| f.role).collect::<Vec<_>>();
-    assert_eq!(roles("kind: OpenstackProviderSpec\nimage: i\nrootVolume: {sourceUUID: i}"), [Role::Image, Role::Repeated]);
-    assert_eq!(roles("kind: OpenstackProviderSpec\nimage: i\nrootVolume: {sourceUUID: other}"), [Role::Image]);
+    let roles =
+        |provider: &str| one(&machine_set(provider)).fields.iter().map(|f| f.role).collect::<Vec<_>>();
+    assert_eq!(
+        roles("kind: OpenstackProviderSpec\nimage: i\nrootVolume: {sourceUUID: i}"),
+        [Role::Image, Role::Repeated]
+    );
+    assert_eq!(
+        roles("kind: OpenstackProviderSpec\nimage: i\nrootVolume: {sourceUUID: other}"),
+        [Role::Image]
+    );
 }
 
 #[test]
@@ -180,12 +250,16 @@ spec: {template: {spec: {ami: {id: ami-1}}}}
 #[test]
 fn a_template_gives_each_machine_set_a_slot_of_its_own() {
     let all = slots(CLUSTER_API);
-    let told: Vec<_> = all.iter().map(|s| (s.object.kind.as_str(), s.strategy, s.region.as_deref())).collect();
-    assert_eq!(told, [
-        ("MachineDeployment", Strategy::ReplacesMachines, Some("eu-west-1")),
-        ("MachineSet", Strategy::NewMachinesOnly, None),
-        ("AWSMachineTemplate", Strategy::NewMachinesOnly, None),
-    ]);
+    let told: Vec<_> =
+        all.iter().map(|s| (s.object.kind.as_str(), s.strategy, s.region.as_deref())).collect();
+    assert_eq!(
+        told,
+        [
+            ("MachineDeployment", Strategy::ReplacesMachines, Some("eu-west-1")),
+            ("MachineSet", Strategy::NewMachinesOnly, None),
+            ("AWSMachineTemplate", Strategy::NewMachinesOnly, None),
+        ]
+    );
     assert_eq!(all[0].pointer, "/spec/template/spec/infrastructureRef/name");
     assert_eq!(all[0].template.as_ref().unwrap().id.name, "t");
     assert!(all[2].template.as_ref().unwrap().repoint.is_none());
@@ -202,7 +276,12 @@ fn lists_and_hosts_are_read() {
 
 #[test]
 fn what_was_meant_to_be_a_machine_set_is_told_from_other_yaml() {
-    for text in ["kind: MachineSet\n", "- kind: MachineSet", "{\"kind\": \"MachineSet\"", "kind: \"AWSMachineTemplate\""] {
+    for text in [
+        "kind: MachineSet\n",
+        "- kind: MachineSet",
+        "{\"kind\": \"MachineSet\"",
+        "kind: \"AWSMachineTemplate\"",
+    ] {
         assert!(Inventory::looks_like_machines(text), "{text}");
     }
     for text in ["kind: MachineConfig", "# kind: MachineSet", "kind: Deployment", "the kind: of MachineSet"] {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde::Serialize;
 
 use crate::document::{Document, Format};
-use crate::{Architecture, ImageReference, OsVersion, read};
+use crate::{Architecture, ImageReference, OsVersion, Scheme, read};
 
 /// Names of platforms as release metadata spells them; any other name is kept as it is.
 pub mod platform {
@@ -61,6 +61,15 @@ impl Distribution {
         }
     }
 
+    /// Told by how a version is written where that is decisive, else by the document that names it.
+    pub fn of(version: Option<&OsVersion>, source: Option<&Source>) -> Self {
+        match version.map(OsVersion::scheme) {
+            Some(Scheme::Fedora { .. }) => Self::Fcos,
+            Some(Scheme::OpenShift { .. } | Scheme::Marketplace { .. }) => Self::Rhcos,
+            _ => source.map_or(Self::Unknown, |s| s.distribution),
+        }
+    }
+
     /// Reads the lower-case word of the published index.
     pub fn from_word(word: &str) -> Self {
         match word {
@@ -86,6 +95,13 @@ impl Distribution {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SourceId(pub(crate) u32);
 
+impl SourceId {
+    /// The index into [`Catalog::sources`].
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// One metadata document, or one stream of a document that holds several.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Source {
@@ -100,6 +116,8 @@ pub struct Source {
     pub os_stream: Option<String>,
     /// The version of the OpenShift release that carries the document (`releaseVersion` of the ConfigMap).
     pub release_version: Option<String>,
+    /// The release that the cluster's operators had when they stamped the ConfigMap (`MCOReleaseImageVersion`).
+    pub stamped_release: Option<String>,
     /// When the document was last changed, as it says.
     pub last_modified: Option<String>,
     /// The distribution that its builds belong to.
@@ -225,6 +243,11 @@ impl Catalog {
     pub(crate) fn add_source(&mut self, source: Source) -> SourceId {
         self.sources.push(source);
         SourceId(u32::try_from(self.sources.len() - 1).unwrap_or(u32::MAX))
+    }
+
+    /// The distribution of a build: told by how its version is written where that is decisive, else by its document.
+    pub fn distribution(&self, source: SourceId, version: Option<&OsVersion>) -> Distribution {
+        Distribution::of(version, self.source(source))
     }
 
     /// Every OS version that is named, each once, in the order of first appearance.

@@ -55,7 +55,7 @@ impl Identity {
         let carried = source.and_then(|s| s.release_version.clone());
         Self {
             matched,
-            distribution: source.map_or(Distribution::Unknown, |s| s.distribution),
+            distribution: Distribution::of(version, source),
             version: version.map(ToString::to_string),
             openshift: version
                 .and_then(OsVersion::openshift_minor)
@@ -104,6 +104,9 @@ impl Catalog {
     /// version. Entries that say the same of the same image are given once.
     pub fn identify(&self, what: &str) -> Vec<Identity> {
         let what = what.trim();
+        // Azure's own tools write an image of the marketplace with colons.
+        let urn = (what.matches(':').count() == 3 && !what.contains('/')).then(|| what.replace(':', "/"));
+        let what = urn.as_deref().unwrap_or(what);
         let digest = digest_of(what);
         let mut found: Vec<Identity> = Vec::new();
         let mut push = |identity: Identity| {
@@ -151,11 +154,12 @@ impl Catalog {
 fn names_image(reference: &ImageReference, what: &str) -> bool {
     match reference {
         ImageReference::Id { id } => id == what,
-        ImageReference::Gcp { name, url, .. } => {
+        ImageReference::Gcp { project, name, url, .. } => {
             // The path may stand behind the API's own address.
+            let path = what.find("projects/").and_then(|start| what.get(start..));
             name == what
                 || url.as_deref() == Some(what)
-                || (what.contains("projects/") && what.ends_with(&reference.text()))
+                || (project.is_some() && path == Some(&reference.text()))
         }
         ImageReference::Container { image, digest_ref } => {
             image == what

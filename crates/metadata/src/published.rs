@@ -232,6 +232,7 @@ impl Reader {
                     stream,
                     os_stream,
                     release_version,
+                    stamped_release: None,
                     last_modified,
                     distribution,
                     default,

@@ -41,6 +41,7 @@ fn source(name: &Arc<str>, format: Format) -> Source {
         stream: None,
         os_stream: None,
         release_version: None,
+        stamped_release: None,
         last_modified: None,
         distribution: Distribution::Unknown,
         default: true,

@@ -111,6 +111,12 @@ impl OsVersion {
         (self.date / 10_000, self.date / 100 % 100, self.date % 100)
     }
 
+    /// The time of the build, hour and minute (UTC), where the text tells it.
+    pub fn time(&self) -> Option<(u32, u32)> {
+        let (hour, minute) = (self.time / 100, self.time % 100);
+        (self.time != 0 && hour < 24 && minute < 60).then_some((hour, minute))
+    }
+
     /// The date of the build as `2026-02-17`.
     pub fn date_text(&self) -> String {
         let (year, month, day) = self.date();

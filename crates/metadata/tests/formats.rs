@@ -1,4 +1,5 @@
 //! Every format, in small: what is read, and that nothing is lost.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 use metadata::{Architecture, Catalog, Distribution, Document, Format, ImageReference, LintRule};
 use proptest::prelude::*;
@@ -47,10 +48,9 @@ fn sizes_are_strings_or_numbers_and_the_old_form_has_a_base() {
 
 #[test]
 fn amis_are_a_list_a_map_or_absent() {
-    let meta = |amis: Value| {
-        json!({"buildid": "44.81.202001241431.0", "coreos-assembler.basearch": "s390x", "images": {}, "amis": amis})
-    };
-    let list = catalog("meta.json", &meta(json!([{"name": "us-east-1", "hvm": "ami-1", "snapshot": "snap-1"}])));
+    let meta = |amis: Value| json!({"buildid": "44.81.202001241431.0", "coreos-assembler.basearch": "s390x", "images": {}, "amis": amis});
+    let list =
+        catalog("meta.json", &meta(json!([{"name": "us-east-1", "hvm": "ami-1", "snapshot": "snap-1"}])));
     assert_eq!(list.identify("ami-1")[0].region.as_deref(), Some("us-east-1"));
     let map = catalog("meta.json", &meta(json!({"us-east-1": {"hvm": "ami-1"}})));
     assert_eq!(map.identify("ami-1")[0].architecture, Some(Architecture::S390x));
@@ -71,7 +71,8 @@ fn a_gcp_image_without_project_invents_no_path() {
 #[test]
 fn a_config_map_names_streams_and_the_default_among_them() {
     let nine = stream("9.8.20260403-0", "us-east-1", "ami-9").to_string();
-    let ten = stream("10.2.20260405-0", "us-east-1", "ami-10").to_string().replace("rhcos-4.20", "rhcos-4.22");
+    let ten =
+        stream("10.2.20260405-0", "us-east-1", "ami-10").to_string().replace("rhcos-4.20", "rhcos-4.22");
     let streams = format!(r#"{{"rhel-9": {nine}, "rhel-10": {ten}}}"#);
     let map = json!({"apiVersion": "v1", "kind": "ConfigMap", "data":
         {"stream": nine, "streams": streams, "releaseVersion": "5.0.0-ec.2"}});
@@ -97,7 +98,8 @@ fn what_has_the_wrong_type_is_told_and_passed_over() {
 fn the_linter_knows_the_faults_of_real_files() {
     let mut two = catalog("a.json", &stream("9.6.20260217-1", "us-east-1", "ami-1"));
     let mut other = stream("9.6.20260217-1", "us-east-1", "ami-1");
-    other["architectures"]["x86_64"]["artifacts"]["openstack"]["formats"]["qcow2.gz"]["disk"]["sha256"] = json!("ff");
+    other["architectures"]["x86_64"]["artifacts"]["openstack"]["formats"]["qcow2.gz"]["disk"]["sha256"] =
+        json!("ff");
     two.append(catalog("b.json", &other));
     let rules = |c: &Catalog| metadata::lint(c, None).into_iter().map(|l| l.rule).collect::<Vec<_>>();
     assert!(rules(&two).contains(&LintRule::SameVersionOtherDigest));
@@ -105,7 +107,8 @@ fn the_linter_knows_the_faults_of_real_files() {
     let mut behind = stream("9.6.20260217-1", "us-east-1", "ami-1");
     behind["architectures"]["x86_64"]["images"]["aws"]["regions"]["me-central-1"] =
         json!({"release": "9.6.20260112-0", "image": "ami-2"});
-    behind["architectures"]["x86_64"]["artifacts"]["openstack"]["formats"]["qcow2.gz"]["disk"] = json!({"location": "<not-used>"});
+    behind["architectures"]["x86_64"]["artifacts"]["openstack"]["formats"]["qcow2.gz"]["disk"] =
+        json!({"location": "<not-used>"});
     let found = rules(&catalog("c.json", &behind));
     for rule in [LintRule::RegionBehind, LintRule::UnusableLocation, LintRule::MissingChecksum] {
         assert!(found.contains(&rule), "{rule:?} in {found:?}");
@@ -160,7 +163,7 @@ fn any_json() -> impl Strategy<Value = Value> {
     leaf.prop_recursive(4, 48, 6, |inner| {
         prop_oneof![
             prop::collection::vec(inner.clone(), 0..4).prop_map(Value::from),
-            prop::collection::hash_map("[a-z0-9-]{1,8}", inner, 0..5).prop_map(|m| Value::from_iter(m)),
+            prop::collection::hash_map("[a-z0-9-]{1,8}", inner, 0..5).prop_map(Value::from_iter),
         ]
     })
 }

@@ -54,28 +54,41 @@ pub(crate) struct Change {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct NotEditable(pub(crate) String);
 
-/// Builds the change that gives a slot's fields new values. Fields that hold theirs already are not touched.
+/// Builds the change that gives a slot's fields new values. Fields that hold theirs already are not touched; a field
+/// for which there is no value would no longer belong to the others.
 pub(crate) fn build(slot: &Slot, values: &[(Role, String)]) -> Result<Change, NotEditable> {
-    let wanted: Vec<(&Field, &str)> = slot
-        .fields
-        .iter()
-        .filter_map(|field| {
-            let (_, value) = values.iter().find(|(role, _)| *role == field.role)?;
-            let same = field.value.as_deref().unwrap_or_default() == value;
-            (!same).then_some((field, value.as_str()))
-        })
-        .collect();
+    let mut wanted: Vec<(&Field, &str)> = Vec::new();
+    for field in &slot.fields {
+        let Some((_, value)) = values.iter().find(|(role, _)| *role == field.role) else {
+            return Err(NotEditable(format!(
+                "{} would have to change with it, and nothing tells to what",
+                field.pointer
+            )));
+        };
+        if field.value.as_deref().unwrap_or_default() != value {
+            wanted.push((field, value));
+        }
+    }
+    if slot.fields.is_empty() {
+        return Err(NotEditable(format!("{} holds an id, which no metadata gives", slot.pointer)));
+    }
     match &slot.template {
-        None => in_place(slot.object.file.as_ref(), &wanted),
-        Some(template) => replaced(slot, template, &wanted, values),
+        _ if wanted.is_empty() => Ok(Change::default()),
+        None => in_place(slot, &wanted),
+        Some(template) => replaced(slot, template, &wanted),
     }
 }
 
-fn in_place(file: Option<&Arc<str>>, wanted: &[(&Field, &str)]) -> Result<Change, NotEditable> {
+fn in_place(slot: &Slot, wanted: &[(&Field, &str)]) -> Result<Change, NotEditable> {
     let mut change = Change::default();
+    // A reference of several fields is guarded as a whole.
+    let guarded =
+        |field: &&Field| field.exists && (slot.fields.len() > 1 || wanted.iter().any(|(f, _)| f == field));
+    change.patch.extend(slot.fields.iter().filter(guarded).map(test));
     for (field, value) in wanted {
-        change.patch.extend(operations(field, value));
-        if let Some(file) = file {
+        let op = if field.exists { "replace" } else { "add" };
+        change.patch.push(PatchOp { op, path: field.pointer.clone(), value: json!(value) });
+        if let Some(file) = &slot.object.file {
             change.files.push(edit(file, field, value)?);
         }
     }
@@ -83,16 +96,10 @@ fn in_place(file: Option<&Arc<str>>, wanted: &[(&Field, &str)]) -> Result<Change
 }
 
 /// An immutable template is left as it is: a new one is created, and the machine set is pointed at it.
-fn replaced(
-    slot: &Slot,
-    template: &Template,
-    wanted: &[(&Field, &str)],
-    values: &[(Role, String)],
-) -> Result<Change, NotEditable> {
+fn replaced(slot: &Slot, template: &Template, wanted: &[(&Field, &str)]) -> Result<Change, NotEditable> {
     let Some(repoint) = &template.repoint else { return Ok(Change::default()) };
-    let name = new_name(&template.id.name, values);
     let mut object = template.object.clone();
-    strip_server_fields(&mut object);
+    let server_fields = strip_server_fields(&mut object);
     let set = |object: &mut Value, pointer: &str, value: &str| {
         let (parent, key) = pointer.rsplit_once('/')?;
         object
@@ -100,18 +107,34 @@ fn replaced(
             .as_object_mut()?
             .insert(key.replace("~1", "/").replace("~0", "~"), json!(value))
     };
-    set(&mut object, "/metadata/name", &name);
     for (field, value) in wanted {
         set(&mut object, &field.pointer, value);
     }
-    let mut change = Change { patch: operations(repoint, &name), creates: vec![object], files: Vec::new() };
+    let old = &template.id.name;
+    if old.contains(['"', '\'']) {
+        return Err(NotEditable(format!("the name {old} has a default in quotes")));
+    }
+    let name = new_name(old, &object);
+    set(&mut object, "/metadata/name", &name);
+    let replace = PatchOp { op: "replace", path: repoint.pointer.clone(), value: json!(name) };
+    let mut change = Change { patch: vec![test(repoint), replace], creates: vec![object], files: Vec::new() };
     if let Some(file) = &template.id.file {
-        let document = template.document.clone().ok_or_else(|| {
-            NotEditable(format!("{} {} is no block document of its own", template.id.kind, template.id.name))
-        })?;
-        let mut edits = vec![site(&template.name)?.write(&name)];
-        for (field, value) in wanted {
-            edits.push(site(field)?.write(value));
+        let which = format!("{} {old}", template.id.kind);
+        let document = template.document.clone();
+        let document =
+            document.ok_or_else(|| NotEditable(format!("{which} is no block document of its own")))?;
+        if server_fields {
+            return Err(NotEditable(format!(
+                "{which} carries fields of the server, which a new object must not have"
+            )));
+        }
+        let mut edits = Vec::new();
+        for (field, value) in [(&template.name, name.as_str())].into_iter().chain(wanted.iter().copied()) {
+            let site = site(field)?;
+            if uses(site) > 1 {
+                return Err(NotEditable(format!("{which} shares {} by a YAML anchor", field.pointer)));
+            }
+            edits.push(site.write(value));
         }
         change.files.push(FileChange::Append { file: Arc::clone(file), document, edits });
     }
@@ -121,15 +144,16 @@ fn replaced(
     Ok(change)
 }
 
-fn operations(field: &Field, value: &str) -> Vec<PatchOp> {
-    let op = |op, value: Value| PatchOp { op, path: field.pointer.clone(), value };
-    if field.exists {
-        vec![
-            op("test", field.value.as_ref().map_or(Value::Null, |old| json!(old))),
-            op("replace", json!(value)),
-        ]
-    } else {
-        vec![op("add", json!(value))]
+/// The guard: the field holds what it held when the plan was made.
+fn test(field: &Field) -> PatchOp {
+    let value = field.value.as_ref().map_or(Value::Null, |old| json!(old));
+    PatchOp { op: "test", path: field.pointer.clone(), value }
+}
+
+fn uses(site: &Site) -> usize {
+    match site {
+        Site::Replace { uses, .. } => *uses,
+        Site::Insert { .. } => 1,
     }
 }
 
@@ -142,46 +166,43 @@ fn site(field: &Field) -> Result<&Site, NotEditable> {
 
 fn edit(file: &Arc<str>, field: &Field, value: &str) -> Result<FileChange, NotEditable> {
     let site = site(field)?;
-    let uses = match site {
-        Site::Replace { uses, .. } => *uses,
-        Site::Insert { .. } => 1,
-    };
-    Ok(FileChange::Edit { file: Arc::clone(file), edit: site.write(value), uses })
+    Ok(FileChange::Edit { file: Arc::clone(file), edit: site.write(value), uses: uses(site) })
 }
 
-/// The old name with a hash of the image behind it: the same change gives the same name.
-fn new_name(old: &str, values: &[(Role, String)]) -> String {
+/// The old name with a hash of the new specification behind it, in the place of an earlier hash: the same change gives
+/// the same name, and two templates that differ never share one.
+fn new_name(old: &str, object: &Value) -> String {
+    let hash = |text: &str| {
+        // FNV-1a (Fowler, Noll, Vo): short, and the same everywhere.
+        text.bytes().fold(0x811c_9dc5_u32, |hash, byte| (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193))
+    };
     let base = match old.rsplit_once('-') {
-        Some((base, hash))
-            if hash.len() == 8 && hash.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) =>
+        Some((base, end))
+            if end.len() == 8 && end.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f')) =>
         {
             base
         }
         _ => old,
     };
-    // FNV-1a (Fowler, Noll, Vo): short, and the same everywhere.
-    let mut hash: u32 = 0x811c_9dc5;
-    for byte in values.iter().flat_map(|(_, value)| value.bytes().chain([0])) {
-        hash = (hash ^ u32::from(byte)).wrapping_mul(0x0100_0193);
-    }
-    let room: String = base.chars().take(240).collect();
-    format!("{room}-{hash:08x}")
+    let base: String = base.chars().take(240).collect();
+    let spec = object.get("spec").map(Value::to_string).unwrap_or_default();
+    format!("{base}-{:08x}", hash(&spec))
 }
 
-/// What the API server writes into an object is not taken into a new one.
-fn strip_server_fields(object: &mut Value) {
-    if let Some(map) = object.as_object_mut() {
-        map.remove("status");
-    }
+/// What the API server writes into an object is not taken into a new one. Tells whether there was any.
+fn strip_server_fields(object: &mut Value) -> bool {
+    let mut found = object.as_object_mut().is_some_and(|map| map.remove("status").is_some());
     if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
-        for key in ["uid", "resourceVersion", "creationTimestamp", "generation", "managedFields", "selfLink"]
-        {
-            metadata.remove(key);
+        for key in ["uid", "resourceVersion", "generation", "managedFields", "selfLink"] {
+            found |= metadata.remove(key).is_some();
         }
+        // Manifests of old generators say `creationTimestamp: null`, which is none.
+        found |= metadata.remove("creationTimestamp").is_some_and(|time| !time.is_null());
         if let Some(annotations) = metadata.get_mut("annotations").and_then(Value::as_object_mut) {
-            annotations.remove("kubectl.kubernetes.io/last-applied-configuration");
+            found |= annotations.remove("kubectl.kubernetes.io/last-applied-configuration").is_some();
         }
     }
+    found
 }
 
 #[cfg(test)]
@@ -189,13 +210,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_of_new_templates_do_not_grow() {
-        let values = |v: &str| vec![(Role::Image, v.to_owned())];
-        let first = new_name("workers", &values("ami-1"));
-        let second = new_name(&first, &values("ami-2"));
+    fn names_of_new_templates_do_not_grow_and_do_not_collide() {
+        let object = |image: &str, size: &str| json!({"spec": {"ami": image, "instanceType": size}});
+        let first = new_name("workers", &object("ami-1", "m5.large"));
+        let second = new_name(&first, &object("ami-2", "m5.large"));
         assert!(first.starts_with("workers-") && second.starts_with("workers-"));
         assert_eq!(first.len(), second.len());
         assert_ne!(first, second);
-        assert_eq!(second, new_name("workers", &values("ami-2")));
+        assert_eq!(second, new_name("workers", &object("ami-2", "m5.large")));
+        let (small, large) = (object("ami-2", "m5.large"), object("ami-2", "m5.4xlarge"));
+        assert_ne!(new_name("pool-20240101", &small), new_name("pool-20240201", &large));
     }
 }

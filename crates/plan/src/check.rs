@@ -79,12 +79,23 @@ impl Rules<'_> {
         if d.patch.is_empty() {
             say("an update without a patch");
         }
-        if d.patch
-            .iter()
-            .zip(d.patch.iter().skip(1))
-            .any(|(a, b)| b.op == "replace" && (a.op != "test" || a.path != b.path))
+        let guarded = |path: &str| d.patch.iter().any(|op| op.op == "test" && op.path == path);
+        let beside = |path: &str| path.rsplit_once('/').map_or("", |(parent, _)| parent).to_owned();
+        for op in &d.patch {
+            let ok = match op.op {
+                "replace" => guarded(&op.path),
+                // What is not there cannot be tested; what stands beside it can.
+                "add" => d.patch.iter().any(|t| t.op == "test" && beside(&t.path) == beside(&op.path)),
+                _ => true,
+            };
+            if !ok {
+                say("a change that is not guarded by the old value");
+            }
+        }
+        if let Some(to) = d.to.reference.as_deref()
+            && !d.creates.iter().all(|object| holds(object, to))
         {
-            say("a replacement that is not guarded by the old value");
+            say("a new object that does not hold the new image");
         }
         if policy.mode != Mode::Managed {
             say("a change although the policy does not manage");
@@ -105,6 +116,10 @@ impl Rules<'_> {
             say("running machines would be replaced");
         }
         let parse = |v: &Option<String>| v.as_deref().and_then(|v| v.parse::<OsVersion>().ok());
+        let unordered = d.from.version.is_none() && d.reason == Reason::NewerImage;
+        if unordered && !policy.allow_downgrade && !self.changes_distribution() {
+            say("a move between images whose order is unknown");
+        }
         let backwards = parse(&d.from.version)
             .zip(parse(&d.to.version))
             .is_some_and(|(from, to)| from.compare(&to) == Some(std::cmp::Ordering::Greater));
@@ -130,7 +145,7 @@ impl Rules<'_> {
         }
         let key = to.find("projects/").and_then(|start| to.get(start..)).unwrap_or(to);
         let fits = |image: &&&Image| {
-            &*image.platform == slot.platform.in_metadata()
+            image.platform.starts_with(slot.platform.in_metadata())
                 && image.architecture.as_ref().map(metadata::Architecture::as_str)
                     == d.slot.architecture.as_deref()
                 && image.region.as_ref().is_none_or(|region| Some(&**region) == d.slot.region.as_deref())
@@ -139,4 +154,11 @@ impl Rules<'_> {
             say("an image that is not published for this platform, region and architecture");
         }
     }
+}
+
+/// Whether a reference stands in an object: as one text, or in its parts (`publisher/offer/sku/version`).
+fn holds(object: &serde_json::Value, reference: &str) -> bool {
+    let text = object.to_string();
+    let whole = text.contains(&serde_json::Value::from(reference).to_string());
+    whole || reference.split('/').all(|part| text.contains(&serde_json::Value::from(part).to_string()))
 }

@@ -16,9 +16,10 @@ use crate::output::{
     SlotView,
 };
 use crate::planner::Planner;
+use crate::planner::Untargeted;
 use crate::policy::Mode;
 use crate::reason::{FindingReason, Reason};
-use crate::release::{Missing, StreamChoice};
+use crate::release::Target;
 use crate::skew;
 use crate::trail::Trail;
 
@@ -52,8 +53,9 @@ pub(crate) struct Decider<'a, 's> {
     boot: Boot,
     architecture: Option<Architecture>,
     region: Option<String>,
-    stream: Result<StreamChoice, Missing>,
+    target: Result<Target<'s, 'a>, Untargeted>,
     to: ReferenceView,
+    to_release: Option<String>,
     change: Change,
     artifacts: Vec<ArtifactView>,
 }
@@ -61,10 +63,14 @@ pub(crate) struct Decider<'a, 's> {
 impl<'a, 's> Decider<'a, 's> {
     pub(crate) fn new(planner: &'s Planner<'a>, slot: &'s Slot, trail: Trail) -> Self {
         let inputs = &planner.inputs;
-        let infrastructure = inputs.facts.infrastructure_name.as_deref();
-        let recognised = planner.known.recognise(slot, infrastructure, &inputs.policy.adopt);
+        let recognised = planner.known.recognise(slot, inputs.facts, &inputs.policy.adopt);
         let boot = recognised.boot(slot);
         let asked = slot.os_stream.as_deref().or(inputs.policy.default_os_stream.as_deref());
+        let own_region = inputs.facts.own_region.as_ref().filter(|_| slot.kind != SlotKind::Template);
+        // An image of one region can boot in no other: where nothing else tells the region, it does.
+        let region =
+            slot.region.clone().or_else(|| inputs.facts.region.clone()).or_else(|| own_region.cloned());
+        let region = region.or_else(|| boot.region.clone());
         Self {
             planner,
             slot,
@@ -73,9 +79,10 @@ impl<'a, 's> Decider<'a, 's> {
             boot,
             recognised,
             architecture: None,
-            region: slot.region.clone().or_else(|| inputs.facts.region.clone()),
-            stream: planner.release.stream(asked),
+            region,
+            target: planner.target(asked),
             to: ReferenceView::default(),
+            to_release: None,
             change: Change::default(),
             artifacts: Vec::new(),
         }
@@ -107,7 +114,7 @@ impl<'a, 's> Decider<'a, 's> {
         slot.architecture = self.architecture.as_ref().map(ToString::to_string);
         slot.region.clone_from(&self.region);
         if slot.os_stream.is_none() {
-            slot.os_stream = self.stream.as_ref().ok().and_then(|s| s.name.clone());
+            slot.os_stream = self.target.as_ref().ok().and_then(|t| t.stream.name.clone());
         }
         let version = self.boot.version.as_ref().map(ToString::to_string);
         let decision = Decision {
@@ -129,7 +136,7 @@ impl<'a, 's> Decider<'a, 's> {
     }
 
     fn note_facts(&mut self) {
-        let Self { planner, slot, boot, region, stream, trail, .. } = self;
+        let Self { planner, slot, boot, region, target, trail, .. } = self;
         let sources = &planner.inputs.release.sources;
         trail.note("release", || {
             let names: Vec<_> = sources.iter().map(|s| format!("{} ({})", s.name, s.format)).collect();
@@ -150,12 +157,10 @@ impl<'a, 's> Decider<'a, 's> {
             (None, None) => "unknown to all metadata that was given".to_owned(),
         });
         trail.note("region", || region.clone().unwrap_or_else(|| "none".to_owned()));
-        trail.note("OS stream", || match stream {
-            Ok(StreamChoice { name: Some(name), .. }) if slot.os_stream.is_some() => {
-                format!("{name}, by label")
-            }
-            Ok(StreamChoice { name: Some(name), .. }) => format!("{name}, the metadata's default"),
-            Ok(_) => "the metadata's only one".to_owned(),
+        trail.note("OS stream", || match target.as_ref().map(|t| t.stream.name.as_ref()) {
+            Ok(Some(name)) if slot.os_stream.is_some() => format!("{name}, by label"),
+            Ok(Some(name)) => format!("{name}, the metadata's default"),
+            Ok(None) => "the metadata's only one".to_owned(),
             Err(_) => "not in the metadata".to_owned(),
         });
         trail.note("policy", || {
@@ -221,7 +226,12 @@ impl<'a, 's> Decider<'a, 's> {
                 "the host is provisioned: a change would install it anew",
             ));
         }
-        if let Reference::Placeholder(text) = &slot.reference {
+        let region = slot.region.as_ref().filter(|region| region.contains("${"));
+        let placeholder = match &slot.reference {
+            Reference::Placeholder(text) => Some(text),
+            _ => region,
+        };
+        if let Some(text) = placeholder {
             return Err(Verdict::new(
                 Reason::Placeholder,
                 format!("`{text}` is filled in before the manifest is used"),
@@ -241,13 +251,19 @@ impl<'a, 's> Decider<'a, 's> {
     fn not_ours_to_manage(&self) -> Result<(), Verdict> {
         let slot = self.slot;
         let policy = self.planner.inputs.policy;
-        if slot.windows || self.is_windows_image() {
+        if slot.windows {
             return Err(Verdict::new(Reason::NotCoreOS, "the machines run Windows"));
         }
         if let Some(owner) = slot.owners.first() {
             let message = format!("{} {} owns the set and would undo a change", owner.kind, owner.name);
             return Err(Verdict::new(Reason::OwnedByController, message)
                 .next(format!("change {} {}", owner.kind, owner.name)));
+        }
+        if slot.paused {
+            return Err(Verdict::new(
+                Reason::Paused,
+                "the set is paused, so its own controller leaves it alone",
+            ));
         }
         if slot.authority == ApiAuthority::Other {
             let message = "Cluster API is authoritative for this set; its copy there must be changed";
@@ -267,10 +283,6 @@ impl<'a, 's> Decider<'a, 's> {
             return Err(Verdict::new(Reason::PolicyPaused, "the policy is paused"));
         }
         Ok(())
-    }
-
-    fn is_windows_image(&self) -> bool {
-        matches!(&self.recognised, Recognised::Published(k) if &*k.image.platform == metadata::platform::AWS_WINLI)
     }
 
     /// References that name no image.
@@ -293,6 +305,8 @@ impl<'a, 's> Decider<'a, 's> {
                 let message = format!("the image is chosen by `{rule}`, not by id");
                 Err(Verdict::new(Reason::NoImageId, message).next("name the image by id to have it followed"))
             }
+            Reference::Unresolved(sentence) => Err(Verdict::new(Reason::TemplateMissing, sentence.clone())
+                .next("give the file that holds the template too")),
             Reference::Absent => Err(Verdict::new(Reason::NoReference, "no image is named")),
             Reference::Managed if slot.kind == SlotKind::ControlPlane => {
                 let message = "a control plane set cannot say `managed`: its machines are compared with it";
@@ -312,6 +326,16 @@ impl<'a, 's> Decider<'a, 's> {
 
     /// A reference is ours only by proof.
     fn published_or_ours(&self) -> Result<(), Verdict> {
+        let rule = match (&self.recognised, &self.slot.reference) {
+            (Recognised::Published(known, _), Reference::Value(tag)) if known.floating => Some(tag),
+            (Recognised::Offer, Reference::Azure(image)) if image.version == "latest" => Some(&image.version),
+            _ => None,
+        };
+        if let Some(rule) = rule {
+            let message =
+                format!("`{rule}` names whatever is newest, so the image is chosen when a machine is made");
+            return Err(Verdict::new(Reason::NoImageId, message).next("name one image to have it followed"));
+        }
         if self.slot.reference == Reference::Managed || !matches!(self.recognised, Recognised::Unknown) {
             return Ok(());
         }
@@ -361,6 +385,7 @@ impl<'a, 's> Decider<'a, 's> {
     /// From the current image to the wanted one, if nothing stands against it.
     fn follow(&mut self, wanted: &Wanted) -> Result<Verdict, Verdict> {
         self.to = wanted.view();
+        self.to_release.clone_from(&wanted.release_version);
         let behind = wanted
             .newest
             .as_ref()
@@ -371,6 +396,7 @@ impl<'a, 's> Decider<'a, 's> {
             self.find(FindingReason::RegionBehind, Severity::Warning, message);
         }
         if self.slot.reference == Reference::Managed {
+            self.allowed_by_policy(wanted)?;
             let message = format!("a new machine would boot {}", wanted.label());
             return Ok(Verdict::new(Reason::Managed, message));
         }
@@ -387,8 +413,8 @@ impl<'a, 's> Decider<'a, 's> {
     /// The same image under another form of its name: a full URL, a tag instead of a digest.
     fn is_same_image(&self, wanted: &Wanted) -> bool {
         match &self.recognised {
-            Recognised::Published(known) => {
-                known.image.reference.text() == wanted.text && !self.in_wrong_place()
+            Recognised::Published(known, _) => {
+                known.image.reference.text() == wanted.text && !known.floating && !self.in_wrong_place()
             }
             _ => false,
         }
@@ -414,39 +440,61 @@ impl<'a, 's> Decider<'a, 's> {
         Ok(Verdict::new(Reason::UpToDate, format!("at {}", wanted.label())))
     }
 
-    /// Whether the policy and the order of versions allow the move, and what it is called.
-    fn allowed(&self, wanted: &Wanted) -> Result<Reason, Verdict> {
+    /// Whether the policy allows machines to boot the image at all.
+    fn allowed_by_policy(&self, wanted: &Wanted) -> Result<(), Verdict> {
         let policy = self.planner.inputs.policy;
-        let to = wanted.label();
+        if let Some(to) = &self.planner.inputs.facts.updating_to {
+            let message =
+                format!("the cluster is on its way to {to}; new machines of now still run what was before");
+            return Err(
+                Verdict::new(Reason::ClusterUpdating, message).next("plan again when the update is complete")
+            );
+        }
+        if let Some((release, stamped)) = &wanted.mid_update {
+            let message =
+                format!("the metadata is of {release}, the cluster's operators are at {stamped} still");
+            return Err(
+                Verdict::new(Reason::ClusterUpdating, message).next("plan again when the update is complete")
+            );
+        }
         if let Some(version) = &wanted.version
             && policy.deny.iter().any(|denied| denied == version.as_str())
         {
             return Err(Verdict::new(Reason::Denied, format!("the policy denies {version}")));
         }
-        let age = wanted.version.as_ref().and_then(|v| skew::hours_since(v, self.planner.inputs.now));
-        if let (Some(minimum), Some(age)) = (policy.minimum_age_hours(), age)
-            && age < i64::from(minimum)
-        {
-            let message = format!("{to} is {age} hours old, the policy asks for {minimum}");
+        let Some(minimum) = policy.minimum_age_hours() else { return Ok(()) };
+        let Some(age) = wanted.version.as_ref().and_then(|v| skew::hours_since(v, self.planner.inputs.now))
+        else {
+            let message =
+                format!("nothing tells the age of {}, the policy asks for {minimum} hours", wanted.label());
+            return Err(Verdict::new(Reason::TooYoung, message));
+        };
+        if age < i64::from(minimum) {
+            let message = format!("{} is {age} hours old, the policy asks for {minimum}", wanted.label());
             return Err(Verdict::new(Reason::TooYoung, message)
                 .next(format!("in {} hours", i64::from(minimum) - age)));
         }
-        if let (Some(from), Some(other)) = (self.boot.distribution, wanted.distribution)
-            && from != other
-            && !policy.allow_distribution_change
-        {
-            let message = format!("the image is {}, the release's is {}", from.label(), other.label());
+        Ok(())
+    }
+
+    /// Whether the order of versions allows the move, and what it is called.
+    fn allowed(&self, wanted: &Wanted) -> Result<Reason, Verdict> {
+        self.allowed_by_policy(wanted)?;
+        let policy = self.planner.inputs.policy;
+        let change = self.boot.distribution.zip(wanted.distribution).filter(|(from, to)| from != to);
+        if let Some((from, to)) = change.filter(|_| !policy.allow_distribution_change) {
+            let message = format!("the image is {}, the release's is {}", from.label(), to.label());
             return Err(Verdict::new(Reason::DistributionChange, message)
                 .next("set allowDistributionChange in the policy"));
         }
         if self.planner.pin.is_some() {
             return Ok(Reason::Pinned);
         }
-        let same_distribution = self.boot.distribution.zip(wanted.distribution).is_none_or(|(a, b)| a == b);
-        if let (Some(from), Some(version)) = (&self.boot.version, &wanted.version)
-            && same_distribution
-        {
-            self.not_backwards(from, version, wanted)?;
+        // The image of the day of the installation is older than any release that followed; for an adopted one the
+        // user's word stands.
+        let by_word = matches!(self.recognised, Recognised::Installer | Recognised::Adopted);
+        if change.is_none() && !by_word {
+            self.not_backwards(wanted)?;
         }
         Ok(match self.recognised {
             _ if self.in_wrong_place() => Reason::WrongPlace,
@@ -456,25 +504,30 @@ impl<'a, 's> Decider<'a, 's> {
         })
     }
 
-    fn not_backwards(&self, from: &OsVersion, to: &OsVersion, wanted: &Wanted) -> Result<(), Verdict> {
+    fn not_backwards(&self, wanted: &Wanted) -> Result<(), Verdict> {
         if self.planner.inputs.policy.allow_downgrade {
             return Ok(());
         }
+        let own = self.slot.reference.text().unwrap_or_default();
+        let (Some(from), Some(to)) = (&self.boot.version, &wanted.version) else {
+            let which = if self.boot.version.is_none() { &own } else { &wanted.text };
+            let message =
+                format!("the version of `{which}` is unknown, so nothing tells whether it is older");
+            return Err(Verdict::new(Reason::CannotCompare, message)
+                .next("set allowDowngrade in the policy, or pin the release"));
+        };
         match from.compare(to) {
             Some(Ordering::Less) => Ok(()),
             Some(Ordering::Equal) if self.in_wrong_place() || self.slot.platform == Platform::Azure => Ok(()),
             Some(Ordering::Equal) => {
-                let own = self.slot.reference.text().unwrap_or_default();
                 let message = format!("{to} is published as `{own}` and as `{}` for one place", wanted.text);
                 Err(Verdict::new(Reason::SameVersionOtherImage, message)
                     .next("compare the metadata with `release lint`"))
             }
             Some(Ordering::Greater) => {
-                let message = format!(
-                    "the set boots {from} ({}), the release's {to} ({}) is older",
-                    from.date_text(),
-                    to.date_text()
-                );
+                let (from_date, to_date) = (from.date_text(), to.date_text());
+                let message =
+                    format!("the set boots {from} ({from_date}), the release's {to} ({to_date}) is older");
                 Err(Verdict::new(Reason::WouldDowngrade, message)
                     .next("pin the release in the policy to roll back"))
             }
@@ -500,6 +553,11 @@ impl<'a, 's> Decider<'a, 's> {
 
     fn make(&mut self, wanted: &Wanted) -> Result<(), Verdict> {
         match change::build(self.slot, &wanted.values) {
+            Ok(change) if change.patch.is_empty() => {
+                let message =
+                    "nothing in the manifest would change, so the reference is not where it seems to be";
+                Err(Verdict::new(Reason::NotEditable, message))
+            }
             Ok(change) => {
                 self.change = change;
                 Ok(())
@@ -548,25 +606,29 @@ impl<'a, 's> Decider<'a, 's> {
         let reason = verdict.reason;
         let in_release = reason == Reason::ImageInRelease;
         let newest =
-            self.stream.as_ref().ok().zip(self.architecture.as_ref()).and_then(|(stream, architecture)| {
-                self.planner.release.newest(stream, self.slot.platform.in_metadata(), architecture)
+            self.target.as_ref().ok().zip(self.architecture.as_ref()).and_then(|(target, architecture)| {
+                target.newest(self.slot.platform.in_metadata(), architecture)
             });
         let wanted = self.to.version.as_deref().and_then(|v| v.parse::<OsVersion>().ok());
-        // A marketplace's versions are compared with the marketplace's.
-        let release =
-            if self.slot.platform == Platform::Azure { wanted.as_ref() } else { newest.or(wanted.as_ref()) };
+        // A marketplace's versions are compared with the marketplace's, and a pinned build with itself.
+        let own_scale = self.slot.platform == Platform::Azure || self.planner.pin.is_some();
+        let release = if own_scale { wanted.as_ref() } else { newest.or(wanted.as_ref()) };
         let limited =
             |boot: &Boot, state: SkewState| match skew::against(limits, boot, self.architecture.as_ref()) {
                 skew::Verdict::Outside(limit) => (SkewState::Violation, Some(limit)),
                 skew::Verdict::Undecided(limit) => (SkewState::Unknown, Some(limit)),
                 skew::Verdict::Within => (state, None),
             };
+        let follows = reason == Reason::DistributionChange;
         let managed = self.slot.reference == Reference::Managed && reason == Reason::Managed;
-        let booted = Boot { version: wanted.clone(), ..Boot::default() };
+        let release_version = self.to_release.clone();
+        let booted = Boot { version: wanted.clone(), release_version, ..Boot::default() };
         let (state, limit) = match (in_release, managed) {
             (true, _) => (SkewState::Current, None),
             (_, true) => limited(&booted, skew::state(wanted.as_ref(), release)),
             _ => {
+                // Versions of two distributions are never compared.
+                let release = release.filter(|_| !follows);
                 let mut state = skew::state(self.boot.version.as_ref(), release);
                 // Without a version, being the release's own image still is proof.
                 if state == SkewState::Unknown && reason.action() == Action::Current {
@@ -576,8 +638,7 @@ impl<'a, 's> Decider<'a, 's> {
             }
         };
         let after = match reason.action() {
-            Action::Update if wanted.is_some() => limited(&booted, skew::state(wanted.as_ref(), release)).0,
-            Action::Update => SkewState::Current,
+            Action::Update => limited(&booted, skew::state(wanted.as_ref(), release)).0,
             _ => state,
         };
         let not_counted =
@@ -612,8 +673,11 @@ impl<'a, 's> Decider<'a, 's> {
 }
 
 impl Decision {
-    /// Whether a human has to look: the reason says so, or the boot image is outside the limits and stays there.
+    /// Whether a human has to look: the reason says so, or the boot image is outside the limits and stays there, or
+    /// nothing tells whether it is.
     pub fn needs_human(&self) -> bool {
-        self.reason.needs_human() || (self.skew.counts && self.skew.after == SkewState::Violation)
+        let limited = self.skew.limit.is_some() && self.skew.after == SkewState::Unknown;
+        self.reason.needs_human()
+            || (self.skew.counts && (self.skew.after == SkewState::Violation || limited))
     }
 }

@@ -1,6 +1,6 @@
 //! Facts that no manifest holds.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use machines::{ClusterFacts, Platform};
 use metadata::Architecture;
@@ -23,19 +23,33 @@ pub struct Facts {
     pub infrastructure_name: Option<String>,
     /// The region of sets that name none.
     pub region: Option<String>,
+    /// The region of the cluster itself: of its Machine API sets, not of clusters that it manages.
+    pub own_region: Option<String>,
     /// The names under which the release's image lies in the stores, by platform.
     pub image_names: BTreeMap<Platform, String>,
+    /// Azure: the resource group of the cluster, where it is not `NAME-rg`.
+    pub resource_group: Option<String>,
+    /// vSphere: how templates that the installer made may end.
+    pub failure_domains: BTreeSet<String>,
+    /// The release that the cluster is on its way to.
+    pub updating_to: Option<String>,
+    /// What the Machine Config Operator manages itself: resources, each with its mode.
+    pub managed_boot_images: BTreeSet<(String, String)>,
 }
 
 impl Facts {
-    /// Fills what is not given from objects of the cluster's own configuration.
+    /// Fills what is not given from objects of the cluster's own configuration. Objects that contradict each other tell
+    /// nothing.
     pub fn complete(&mut self, cluster: &ClusterFacts) {
+        let agreed = |said: &BTreeSet<String>| said.first().filter(|_| said.len() == 1).cloned();
         if self.infrastructure_name.is_none() {
-            self.infrastructure_name.clone_from(&cluster.infrastructure_name);
+            self.infrastructure_name = agreed(&cluster.infrastructure_names);
         }
-        if self.region.is_none() {
-            self.region.clone_from(&cluster.region);
-        }
+        self.own_region = agreed(&cluster.regions);
+        self.resource_group = agreed(&cluster.resource_groups);
+        self.failure_domains.clone_from(&cluster.failure_domains);
+        self.updating_to.clone_from(&cluster.updating_to);
+        self.managed_boot_images.clone_from(&cluster.managed_boot_images);
         if self.architecture.is_none() && cluster.multi_architecture {
             self.architecture = Some(ClusterArchitecture::Multi);
         }

@@ -6,11 +6,15 @@ use std::collections::HashMap;
 use machines::{Platform, Reference, Slot};
 use metadata::{Architecture, Artifact, Catalog, Distribution, Image, ImageReference, OsVersion, Source};
 
+use crate::facts::Facts;
+
 /// A published image, with the catalog that says so.
 #[derive(Clone, Copy)]
 pub(crate) struct KnownImage<'a> {
     pub(crate) image: &'a Image,
     pub(crate) source: Option<&'a Source>,
+    /// Whether the string is a tag that moves: it names a family of images, and no one of them.
+    pub(crate) floating: bool,
 }
 
 /// Published images of the release and of its history, by the strings that manifests use for them.
@@ -23,8 +27,9 @@ pub(crate) struct Known<'a> {
 
 /// What a slot's current image is.
 pub(crate) enum Recognised<'a> {
-    /// A published image.
-    Published(KnownImage<'a>),
+    /// A published image. Of several that share the string, one of the set's own region; what they disagree on, the
+    /// string does not prove.
+    Published(KnownImage<'a>, Boot),
     /// A published artifact: a URL of bare metal.
     Artifact(&'a Artifact, Option<&'a Source>),
     /// An image of a marketplace offer that the metadata knows in other versions.
@@ -49,6 +54,18 @@ pub(crate) struct Boot {
     pub(crate) source: Option<String>,
 }
 
+impl Boot {
+    fn of(source: Option<&Source>, version: Option<&OsVersion>) -> Self {
+        Self {
+            version: version.cloned(),
+            distribution: Some(Distribution::of(version, source)).filter(|d| *d != Distribution::Unknown),
+            release_version: source.and_then(|s| s.release_version.clone()),
+            source: source.map(|s| s.name.to_string()),
+            ..Self::default()
+        }
+    }
+}
+
 impl<'a> Known<'a> {
     pub(crate) fn new(catalogs: &[&'a Catalog]) -> Self {
         let size = catalogs.iter().map(|c| c.images.len()).sum();
@@ -56,21 +73,25 @@ impl<'a> Known<'a> {
             Self { images: HashMap::with_capacity(size), artifacts: HashMap::new(), offers: HashMap::new() };
         for catalog in catalogs {
             for image in &catalog.images {
-                let entry = KnownImage { image, source: catalog.source(image.source) };
-                let mut add = |key: Cow<'a, str>| known.images.entry(key).or_default().push(entry);
+                let source = catalog.source(image.source);
+                let mut add = |key: Cow<'a, str>, floating| {
+                    known.images.entry(key).or_default().push(KnownImage { image, source, floating });
+                };
                 match &image.reference {
-                    ImageReference::Id { id } => add(Cow::Borrowed(id)),
+                    ImageReference::Id { id } => add(Cow::Borrowed(id), false),
                     ImageReference::Container { image, digest_ref } => {
-                        add(Cow::Borrowed(image));
+                        add(Cow::Borrowed(image), digest_ref.is_some());
                         if let Some(digest) = digest_ref {
-                            add(Cow::Borrowed(digest));
+                            add(Cow::Borrowed(digest), false);
                         }
                     }
                     ImageReference::Marketplace(market) => {
-                        add(Cow::Owned(market.path()));
+                        add(Cow::Owned(market.path()), false);
                         known.offers.insert((&market.publisher, &market.offer), &market.plan);
                     }
-                    reference => add(Cow::Owned(reference.text())),
+                    // Each cluster made its own image of that name, in its own project.
+                    ImageReference::Gcp { project: None, .. } => {}
+                    reference => add(Cow::Owned(reference.text()), false),
                 }
             }
             for artifact in &catalog.artifacts {
@@ -84,15 +105,10 @@ impl<'a> Known<'a> {
     }
 
     /// What a slot's image is. Names are compared whole: a name that merely looks like ours is not.
-    pub(crate) fn recognise(
-        &self,
-        slot: &Slot,
-        infrastructure: Option<&str>,
-        adopt: &[String],
-    ) -> Recognised<'a> {
+    pub(crate) fn recognise(&self, slot: &Slot, facts: &Facts, adopt: &[String]) -> Recognised<'a> {
         let Some(text) = slot.reference.text() else { return Recognised::Unknown };
         if let Some(found) = self.published(slot, &text) {
-            return Recognised::Published(found);
+            return found;
         }
         // A checksum may stand behind the URL (openshift/installer#2617).
         let url = text.split(['?', '#']).next().unwrap_or(&text);
@@ -104,7 +120,7 @@ impl<'a> Known<'a> {
         if adopt.contains(&text) {
             return Recognised::Adopted;
         }
-        if infrastructure.is_some_and(|name| is_installers(slot, &text, name)) {
+        if facts.infrastructure_name.as_deref().is_some_and(|name| is_installers(slot, &text, name, facts)) {
             return Recognised::Installer;
         }
         match &slot.reference {
@@ -117,7 +133,7 @@ impl<'a> Known<'a> {
         }
     }
 
-    fn published(&self, slot: &Slot, text: &str) -> Option<KnownImage<'a>> {
+    fn published(&self, slot: &Slot, text: &str) -> Option<Recognised<'a>> {
         // The API's address may stand in front of the path: https://www.googleapis.com/compute/v1/projects/…
         let key = match (slot.platform, text.find("projects/")) {
             (Platform::Gcp, Some(start)) => text.get(start..).unwrap_or(text),
@@ -130,7 +146,21 @@ impl<'a> Known<'a> {
         };
         let all: Vec<_> = self.images.get(key)?.iter().filter(own).copied().collect();
         let in_region = |k: &&KnownImage<'a>| k.image.region.as_deref() == slot.region.as_deref();
-        all.iter().find(in_region).or(all.first()).copied()
+        let near: Vec<_> = all.iter().filter(in_region).copied().collect();
+        let matches = if near.is_empty() { all } else { near };
+        let first = *matches.first()?;
+        let mut boot = Boot {
+            architecture: first.image.architecture.clone(),
+            region: first.image.region.as_deref().map(str::to_owned),
+            ..Boot::of(first.source, first.image.version.as_deref())
+        };
+        if matches.iter().any(|m| m.image.architecture != first.image.architecture) {
+            boot.architecture = None;
+        }
+        if first.floating || matches.iter().any(|m| m.image.version != first.image.version) {
+            boot.version = None;
+        }
+        Some(Recognised::Published(first, boot))
     }
 
     /// The purchase plan of a marketplace offer.
@@ -142,26 +172,17 @@ impl<'a> Known<'a> {
 impl Recognised<'_> {
     /// The facts of the boot image.
     pub(crate) fn boot(&self, slot: &Slot) -> Boot {
-        let of_source = |source: Option<&Source>| Boot {
-            distribution: source.map(|s| s.distribution).filter(|d| *d != Distribution::Unknown),
-            release_version: source.and_then(|s| s.release_version.clone()),
-            source: source.map(|s| s.name.to_string()),
-            ..Boot::default()
-        };
         match self {
-            Self::Published(known) => Boot {
-                version: known.image.version.as_deref().cloned(),
-                architecture: known.image.architecture.clone(),
-                region: known.image.region.as_deref().map(str::to_owned),
-                ..of_source(known.source)
-            },
+            Self::Published(_, boot) => boot.clone(),
             Self::Artifact(artifact, source) => Boot {
-                version: artifact.version.as_deref().cloned(),
                 architecture: artifact.architecture.clone(),
-                ..of_source(*source)
+                ..Boot::of(*source, artifact.version.as_deref())
             },
             Self::Offer => match &slot.reference {
-                Reference::Azure(image) => Boot { version: image.version.parse().ok(), ..Boot::default() },
+                Reference::Azure(image) => Boot {
+                    architecture: image.sku.contains("arm").then_some(Architecture::Aarch64),
+                    ..Boot::of(None, image.version.parse().ok().as_ref())
+                },
                 _ => Boot::default(),
             },
             Self::Installer | Self::Adopted | Self::Unknown => Boot::default(),
@@ -170,27 +191,36 @@ impl Recognised<'_> {
 }
 
 /// The names that the installer gives to images it makes (openshift/installer, by platform).
-fn is_installers(slot: &Slot, text: &str, infrastructure: &str) -> bool {
+fn is_installers(slot: &Slot, text: &str, infrastructure: &str, facts: &Facts) -> bool {
     match slot.platform {
-        Platform::Azure => {
+        Platform::Azure => azure_image(text).is_some_and(|(group, image)| {
             // Resource groups and resource ids compare without case.
-            let id = text.to_ascii_lowercase();
             let name = infrastructure.to_ascii_lowercase();
-            let Some((_, rest)) = id.split_once("/resourcegroups/") else { return false };
-            let Some((group, rest)) = rest.split_once("/providers/microsoft.compute/") else { return false };
+            let own = facts
+                .resource_group
+                .as_ref()
+                .map_or_else(|| format!("{name}-rg"), |g| g.to_ascii_lowercase());
             let gallery = format!("galleries/gallery_{}/images/", name.replace('-', "_"));
-            let image = rest.strip_prefix("images/").or_else(|| rest.strip_prefix(gallery.as_str()));
+            let image = image.strip_prefix("images/").or_else(|| image.strip_prefix(gallery.as_str()));
             let image = image.and_then(|image| image.split('/').next());
-            group == format!("{name}-rg")
-                && image.is_some_and(|image| image == name || image == format!("{name}-gen2"))
-        }
-        // 4.2 to 4.5: the cluster's own project, from the archive that rhcos.json named.
-        Platform::Gcp => text.rsplit('/').next() == Some(&format!("{infrastructure}-rhcos-image")),
+            group == own && image.is_some_and(|image| image == name || image == format!("{name}-gen2"))
+        }),
+        // 4.2 to 4.5: in the cluster's own project, from the archive that rhcos.json named.
+        Platform::Gcp => text == format!("{infrastructure}-rhcos-image"),
         Platform::VSphere => {
-            // Since failure domains: one template for each, `<name>-rhcos-<region>-<zone>`.
-            let name = text.rsplit('/').next().unwrap_or(text);
-            let rest = name.strip_prefix(infrastructure).and_then(|rest| rest.strip_prefix("-rhcos"));
-            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('-'))
+            // A template in another folder is somebody's own, whatever it is called (OCPBUGS-92182).
+            let (folder, name) = text.rsplit_once('/').unwrap_or(("", text));
+            let own_folder = folder.is_empty() || folder.rsplit('/').next() == Some(infrastructure);
+            let Some(rest) = name.strip_prefix(infrastructure).and_then(|rest| rest.strip_prefix("-rhcos"))
+            else {
+                return false;
+            };
+            let domain = rest.strip_prefix('-');
+            own_folder
+                && (rest.is_empty()
+                    || domain.is_some_and(|d| {
+                        d == "generated-region-generated-zone" || facts.failure_domains.contains(d)
+                    }))
         }
         Platform::PowerVs => text == format!("rhcos-{infrastructure}"),
         Platform::OpenStack | Platform::Nutanix | Platform::IbmCloud => {
@@ -198,4 +228,12 @@ fn is_installers(slot: &Slot, text: &str, infrastructure: &str) -> bool {
         }
         _ => false,
     }
+}
+
+/// Resource group and image of an Azure resource id, in lower case: `images/NAME`, `galleries/G/images/NAME/versions/V`.
+pub(crate) fn azure_image(id: &str) -> Option<(String, String)> {
+    let id = id.to_ascii_lowercase();
+    let (_, rest) = id.split_once("/resourcegroups/")?;
+    let (group, image) = rest.split_once("/providers/microsoft.compute/")?;
+    Some((group.to_owned(), image.to_owned()))
 }

@@ -19,6 +19,7 @@ mod output;
 mod planner;
 mod policy;
 mod reason;
+mod reconcile;
 mod release;
 mod skew;
 mod trail;

@@ -1,21 +1,19 @@
 //! The planner: holds what is asked over and over, and decides slot by slot.
 
-use std::collections::{BTreeMap, HashMap};
-use std::ops::Range;
-use std::sync::Arc;
+use std::collections::BTreeMap;
 
 use jiff::Timestamp;
 use machines::Slot;
 use metadata::Catalog;
 
-use crate::change::FileChange;
 use crate::decide::Decider;
 use crate::facts::Facts;
 use crate::known::Known;
 use crate::output::{API_VERSION, Action, Decision, Finding, Plan, Severity, Summary};
 use crate::policy::{Pin, Policy};
-use crate::reason::{FindingReason, Reason};
-use crate::release::Release;
+use crate::reason::FindingReason;
+use crate::reconcile;
+use crate::release::{Missing, Release, Target};
 use crate::skew;
 use crate::trail::{Step, Trail};
 
@@ -32,6 +30,15 @@ pub struct Inputs<'a> {
     pub facts: &'a Facts,
     /// The time.
     pub now: Timestamp,
+}
+
+/// Why there is no release to follow.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) enum Untargeted {
+    /// The OS stream is not in it.
+    Missing(Missing),
+    /// The pinned release is not known.
+    Pin(String),
 }
 
 /// Decides about slots.
@@ -58,26 +65,50 @@ impl<'a> Planner<'a> {
         }
     }
 
+    /// The release that sets of an OS stream follow.
+    pub(crate) fn target(&self, asked: Option<&str>) -> Result<Target<'_, 'a>, Untargeted> {
+        let Some(pin) = self.pin else {
+            let stream = self.release.stream(asked).map_err(Untargeted::Missing)?;
+            return Ok(Target { release: &self.release, stream, build: None });
+        };
+        let releases = [Some(&self.release), self.history.as_ref()];
+        let found = releases.into_iter().flatten().find_map(|release| release.pinned(&pin.release, asked));
+        found.ok_or_else(|| Untargeted::Pin(pin.release.clone()))?.map_err(Untargeted::Missing)
+    }
+
     /// Decides about every slot.
     pub fn plan(&self, slots: &[Slot]) -> Plan {
         let mut findings = self.findings();
-        let mut decisions: Vec<Decision> = slots
+        let (mut decisions, mut found): (Vec<Decision>, Vec<Vec<Finding>>) = slots
             .iter()
             .map(|slot| {
                 let (decision, found, _) = Decider::new(self, slot, Trail::default()).decide();
-                findings.extend(found);
-                decision
+                (decision, found)
             })
-            .collect();
-        refuse_shared(&mut decisions);
+            .unzip();
+        reconcile::shared_anchors(&mut decisions);
+        reconcile::new_templates(&mut decisions, slots);
+        for (decision, found) in decisions.iter().zip(&mut found) {
+            // What was found about a change that is not made any more is not true any more.
+            if decision.action != Action::Update {
+                found.retain(|f| f.reason != FindingReason::ReplacesMachines);
+            }
+        }
+        findings.extend(found.into_iter().flatten());
         let summary = summarise(&decisions);
         Plan { api_version: API_VERSION, kind: "Plan", decisions, findings, summary }
     }
 
-    /// Decides about one slot, and tells how.
-    pub fn explain(&self, slot: &Slot) -> (Decision, Vec<Step>) {
-        let (decision, _, trail) = Decider::new(self, slot, Trail::recording()).decide();
-        (decision, trail.into_steps())
+    /// The decision about one slot, among all of them, and how it was found.
+    pub fn explain(&self, slots: &[Slot], which: usize) -> Option<(Decision, Vec<Step>)> {
+        let (alone, _, mut trail) = Decider::new(self, slots.get(which)?, Trail::recording()).decide();
+        let decision = self.plan(slots).decisions.into_iter().nth(which)?;
+        if decision.reason != alone.reason {
+            trail.note("beside others", || {
+                format!("{} ({}): {}", decision.action.as_str(), decision.reason.as_str(), decision.message)
+            });
+        }
+        Some((decision, trail.into_steps()))
     }
 
     fn findings(&self) -> Vec<Finding> {
@@ -97,52 +128,18 @@ impl<'a> Planner<'a> {
                 format!("the pin to {} ended {until}; the newest image is followed again", pin.release);
             findings.push(finding(FindingReason::PinExpired, message));
         }
+        for (resource, mode) in &self.inputs.facts.managed_boot_images {
+            let message = format!(
+                "MachineConfiguration has the Machine Config Operator manage boot images of {resource} (mode {mode}): set \
+                 it to None for what is managed here"
+            );
+            findings.push(finding(FindingReason::ManagedByMachineConfigOperator, message));
+        }
         for problem in &self.inputs.release.problems {
             let message = format!("{}: {}: {}", problem.source, problem.path, problem.message);
             findings.push(finding(FindingReason::UnreadableMetadata, message));
         }
         findings
-    }
-}
-
-/// Bytes under an anchor may change only where all places that read them change alike.
-fn refuse_shared(decisions: &mut [Decision]) {
-    // By file and bytes: which decisions write there, and what.
-    type Readers = HashMap<(Arc<str>, Range<usize>), Vec<(usize, String)>>;
-    let mut readers = Readers::new();
-    for (n, decision) in decisions.iter().enumerate() {
-        for change in &decision.changes {
-            if let FileChange::Edit { file, edit, uses } = change
-                && *uses > 1
-            {
-                let key = (Arc::clone(file), edit.range.clone());
-                readers.entry(key).or_default().push((n, edit.text.clone()));
-            }
-        }
-    }
-    let uses_of = |decision: &Decision, range: &Range<usize>| {
-        decision.changes.iter().find_map(|change| match change {
-            FileChange::Edit { edit, uses, .. } if edit.range == *range => Some(*uses),
-            _ => None,
-        })
-    };
-    for ((_, range), who) in readers {
-        let alike = who.iter().all(|(_, text)| who.first().is_some_and(|(_, first)| first == text));
-        for (n, _) in &who {
-            let Some(decision) = decisions.get_mut(*n) else { continue };
-            if alike && uses_of(decision, &range) == Some(who.len()) {
-                continue;
-            }
-            decision.action = Action::Refuse;
-            decision.reason = Reason::SharedByAnchor;
-            decision.message =
-                "a YAML anchor shares the reference with places that must stay as they are".into();
-            decision.next = Some("write the reference out in the place of the alias".into());
-            decision.skew.after = decision.skew.state;
-            decision.patch.clear();
-            decision.creates.clear();
-            decision.changes.clear();
-        }
     }
 }
 

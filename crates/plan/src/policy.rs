@@ -236,11 +236,31 @@ impl Policy {
             return error("defaultArchitecture", name, "an architecture like `x86_64` or `aarch64`");
         }
         for name in self.image_names.keys() {
-            if !machines::Platform::ALL.iter().any(|p| p.as_str() == name) {
-                return error("imageNames", name, "a platform like `openstack` or `vsphere`");
+            let private = machines::Platform::ALL.iter().filter(|p| p.has_private_images());
+            if !private.clone().any(|p| p.as_str() == name) {
+                return error(
+                    "imageNames",
+                    name,
+                    "a platform with private images, like `openstack` or `vsphere`",
+                );
+            }
+        }
+        for requirement in self.selector.iter().flat_map(|s| &s.match_expressions) {
+            let valued = matches!(requirement.operator, SelectorOperator::In | SelectorOperator::NotIn);
+            if valued == requirement.values.is_empty() {
+                return error(
+                    "selector",
+                    &requirement.key,
+                    "a requirement with values for In and NotIn, and none otherwise",
+                );
             }
         }
         let os_version = "an OS version like 418.94.202602022246-0";
+        for denied in &self.deny {
+            if denied.parse::<metadata::OsVersion>().is_err() {
+                return error("deny", denied, os_version);
+            }
+        }
         for limit in [&self.skew.minimum, &self.skew.maximum].into_iter().flatten() {
             if let Some(text) = &limit.openshift
                 && parse_openshift(text).is_none()
@@ -259,6 +279,11 @@ impl Policy {
             }
         }
         for bad in &self.skew.known_bad {
+            for name in &bad.architectures {
+                if metadata::Architecture::known(name).is_none() {
+                    return error("skew.knownBad", name, "an architecture like `x86_64` or `aarch64`");
+                }
+            }
             for text in [&bad.from, &bad.to].into_iter().flatten() {
                 if text.parse::<metadata::OsVersion>().is_err() {
                     return error("skew.knownBad", text, os_version);
@@ -302,12 +327,13 @@ fn parse_age(text: &str) -> Option<u32> {
     number.parse::<u32>().ok()?.checked_mul(hours)
 }
 
-/// `4.13` or `4.13.0`: the minor and the patch of OpenShift 4.
-pub(crate) fn parse_openshift(text: &str) -> Option<(u32, u32)> {
-    let mut parts = text.strip_prefix("4.")?.split(['.', '-']);
-    let minor = parts.next()?.parse().ok()?;
+/// `4.13`, `4.13.0` or `5.0.0-ec.2`: major, minor and patch of OpenShift; the patch is 0 where it is not given.
+pub(crate) fn parse_openshift(text: &str) -> Option<(u32, u32, u32)> {
+    let release = text.split_once('-').map_or(text, |(release, _)| release);
+    let mut parts = release.split('.');
+    let (major, minor) = (parts.next()?.parse().ok()?, parts.next()?.parse().ok()?);
     let patch = parts.next().map_or(Some(0), |patch| patch.parse().ok())?;
-    Some((minor, patch))
+    parts.next().is_none().then_some((major, minor, patch))
 }
 
 /// `9.2`.
@@ -340,6 +366,10 @@ mod tests {
             json!({"defaultArchitecture": "x86"}),
             json!({"imageNames": {"open-stack": "x"}}),
             json!({"kind": "ConfigMap"}),
+            json!({"deny": ["9.6"]}),
+            json!({"imageNames": {"aws": "x"}}),
+            json!({"selector": {"matchExpressions": [{"key": "a", "operator": "In"}]}}),
+            json!({"skew": {"knownBad": [{"architectures": ["x86"], "reason": "r"}]}}),
             json!([]),
         ] {
             assert!(Policy::read(&bad).is_err(), "{bad}");

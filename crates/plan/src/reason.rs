@@ -53,6 +53,7 @@ reasons! {
     Current false ImageInRelease "Machines are installed from what the release itself carries; there is no image to follow.";
     Leave true UnknownImage "No metadata that was given knows the image: it may be custom, from a marketplace, or foreign.";
     Leave true NoImageId "The image is chosen by a rule (filters, an ARN, a custom method) and not by id.";
+    Leave true TemplateMissing "The template that should hold the image is not in the input, or several have its name.";
     Leave true NoReference "No image is named where the platform expects one.";
     Leave true SecurityType "Confidential and trusted-launch machines need an image that the release does not publish.";
     Leave true UnsupportedPlatform "The provider is not known.";
@@ -62,6 +63,7 @@ reasons! {
     Leave true NoImageForGeneration "The release publishes no image for the Hyper-V generation and purchase plan.";
     Leave true StreamNotInRelease "The set asks for an OS stream that the metadata does not hold.";
     Leave false OwnedByController "Another controller owns the set and would undo a change.";
+    Leave false Paused "The set is paused: its own controller leaves it alone.";
     Leave false NotAuthoritative "The other machine API is authoritative for the set.";
     Leave false ManagedByTopology "A ClusterClass or a topology manages the set.";
     Leave false TemplateUnreferenced "No machine set in the input makes machines from the template.";
@@ -70,9 +72,11 @@ reasons! {
     Leave false Placeholder "The reference is a placeholder that is filled in before the manifest is used.";
     Leave false NotSelected "The policy's selector does not match the set.";
     Leave false PolicyPaused "The policy is paused.";
-    Leave false PolicyObserves "The policy only observes; in mode Managed the change would be made.";
+    Leave true PolicyObserves "The policy only observes; in mode Managed the change would be made.";
     Wait true ArchitectureUnknown "Nothing tells the architecture of the machines, and none is assumed.";
     Wait true RegionUnknown "Nothing tells the region of the machines, and none is assumed.";
+    Wait true GenerationUnknown "Nothing tells the Hyper-V generation of the machines, and none is assumed.";
+    Wait false ClusterUpdating "The cluster is on its way to the release; its image is for machines of after the update.";
     Wait true StreamUnknown "The metadata holds several OS streams, and nothing tells which one the set is of.";
     Wait true ImageNotInStore "The image must lie in a private store first; the artifact that belongs there is named.";
     Wait true PinnedReleaseUnknown "The policy pins a release for which no metadata was given.";
@@ -105,6 +109,8 @@ pub enum FindingReason {
     ReplacesMachines,
     /// The policy's pin has expired and is no longer followed.
     PinExpired,
+    /// The Machine Config Operator manages the same sets: two would change one reference.
+    ManagedByMachineConfigOperator,
     /// The boot image is outside the limits of the policy.
     SkewViolation,
     /// A manifest does not parse.
@@ -123,6 +129,10 @@ impl FindingReason {
         (Self::RegionBehind, "Other regions hold a newer image than the set's region."),
         (Self::ReplacesMachines, "The change replaces machines that run, and the policy allows it."),
         (Self::PinExpired, "The policy's pin has expired and is no longer followed."),
+        (
+            Self::ManagedByMachineConfigOperator,
+            "The Machine Config Operator manages the same sets: two would change one reference.",
+        ),
         (Self::SkewViolation, "The boot image is outside the limits of the policy."),
         (Self::UnparsableManifest, "A manifest does not parse; the others are planned."),
         (Self::UnreadableFile, "A file could not be read; the others are planned."),

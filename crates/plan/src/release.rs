@@ -1,7 +1,7 @@
 //! The release that machine sets should follow: which image belongs to a place.
 
 use std::cmp::Ordering;
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use metadata::{Architecture, Artifact, Catalog, Format, Image, ImageReference, OsVersion, Source, SourceId};
 
@@ -38,15 +38,47 @@ pub(crate) struct StreamChoice {
 }
 
 impl StreamChoice {
-    /// A choice of certain sources, one flag each.
-    pub(crate) fn of(name: Option<String>, sources: Vec<bool>) -> Self {
-        Self { name, sources }
+    fn holds(&self, id: SourceId) -> bool {
+        self.sources.get(id.index()).copied().unwrap_or(false)
+    }
+}
+
+/// What is followed: a release, its sources of one OS stream, and under a pin the one build of them.
+#[derive(Clone)]
+pub(crate) struct Target<'s, 'a> {
+    pub(crate) release: &'s Release<'a>,
+    pub(crate) stream: StreamChoice,
+    pub(crate) build: Option<OsVersion>,
+}
+
+impl<'a> Target<'_, 'a> {
+    /// The one image of a place.
+    pub(crate) fn image(
+        &self,
+        platform: &str,
+        architecture: &Architecture,
+        select: impl Fn(&Image) -> bool,
+        in_region: impl Fn(&Image) -> bool,
+    ) -> Result<&'a Image, Missing> {
+        // Marketplace versions are not those of builds: a pin to one does not tell them apart.
+        let pinned = |image: &Image| match &self.build {
+            Some(build) if !matches!(image.reference, ImageReference::Marketplace(_)) => {
+                image.version.as_deref() == Some(build)
+            }
+            _ => true,
+        };
+        self.release.image(&self.stream, platform, architecture, |i| pinned(i) && select(i), in_region)
     }
 
-    fn holds(&self, id: SourceId, catalog: &Catalog) -> bool {
-        let position =
-            catalog.source(id).and_then(|s| catalog.sources.iter().position(|other| std::ptr::eq(other, s)));
-        position.and_then(|n| self.sources.get(n)).copied().unwrap_or(false)
+    /// The artifacts of a platform and architecture.
+    pub(crate) fn artifacts(&self, platform: &str, architecture: &Architecture) -> Vec<&'a Artifact> {
+        let all = self.release.artifacts(&self.stream, platform, architecture);
+        all.filter(|a| self.build.is_none() || a.version.as_deref() == self.build.as_ref()).collect()
+    }
+
+    /// The newest version that there is for a platform and architecture.
+    pub(crate) fn newest(&self, platform: &str, architecture: &Architecture) -> Option<&'a OsVersion> {
+        self.release.newest(&self.stream, platform, architecture)
     }
 }
 
@@ -67,6 +99,55 @@ impl<'a> Release<'a> {
         Self { catalog, images, artifacts }
     }
 
+    /// The release with the sources that a pin names, by OS version or by the OpenShift version of the release that
+    /// carries them; of these, the sources of the OS stream that is asked for.
+    pub(crate) fn pinned(&self, pin: &str, asked: Option<&str>) -> Option<Result<Target<'_, 'a>, Missing>> {
+        let catalog = self.catalog;
+        let build = pin.parse::<OsVersion>().ok();
+        let is_build = |v: Option<&OsVersion>| build.is_some() && v == build.as_ref();
+        let images = catalog.images.iter().filter(|i| is_build(i.version.as_deref())).map(|i| i.source);
+        let artifacts = catalog.artifacts.iter().filter(|a| is_build(a.version.as_deref())).map(|a| a.source);
+        let holding: HashSet<SourceId> = images.chain(artifacts).collect();
+        let named: Vec<bool> = catalog
+            .sources
+            .iter()
+            .enumerate()
+            .map(|(n, s)| {
+                s.release_version.as_deref() == Some(pin) || holding.iter().any(|id| id.index() == n)
+            })
+            .collect();
+        if !named.contains(&true) {
+            return None;
+        }
+        let held = || catalog.sources.iter().zip(&named).filter(|(_, named)| **named).map(|(s, _)| s);
+        let mut streams: Vec<&str> = held().filter_map(|s| s.os_stream.as_deref()).collect();
+        streams.sort_unstable();
+        streams.dedup();
+        let have = || streams.iter().map(|s| (*s).to_owned()).collect();
+        let default = held()
+            .find(|s| s.default && self.has_several_defaults().is_none())
+            .and_then(|s| s.os_stream.as_deref());
+        let name = match (asked, streams.as_slice()) {
+            (Some(asked), _) if streams.contains(&asked) => Some(asked),
+            (Some(asked), _) => return Some(Err(Missing::Stream { asked: asked.to_owned(), have: have() })),
+            (None, []) => None,
+            (None, [only]) => Some(*only),
+            (None, _) if default.is_some() => default,
+            (None, _) => return Some(Err(Missing::StreamUnknown { have: have() })),
+        };
+        let sources = catalog.sources.iter().zip(named).map(|(source, named)| {
+            let of_stream = name.is_none() || source.os_stream.as_deref() == name;
+            (named && of_stream) || source.format == Format::Marketplace
+        });
+        let stream = StreamChoice { name: name.map(str::to_owned), sources: sources.collect() };
+        Some(Ok(Target { release: self, stream, build }))
+    }
+
+    /// Whether the metadata's defaults are of several streams.
+    fn has_several_defaults(&self) -> Option<Missing> {
+        self.stream(None).err()
+    }
+
     /// The sources that an OS stream names; without a name, those of the metadata's default.
     pub(crate) fn stream(&self, asked: Option<&str>) -> Result<StreamChoice, Missing> {
         // Marketplace files stand beside a stream and name none.
@@ -82,8 +163,11 @@ impl<'a> Release<'a> {
             return Ok(StreamChoice { name: Some(asked.to_owned()), sources });
         }
         let mut names = sources.iter().filter(|s| s.default && !nameless(s)).map(|s| s.os_stream.as_ref());
-        let first = names.next().flatten();
-        if names.any(|name| name != first) {
+        let first = names.next();
+        // Streams without a default among them; a marketplace file alone has none to ask for.
+        let no_default = first.is_none() && sources.iter().any(|s| !nameless(s));
+        let first = first.flatten();
+        if no_default || names.any(|name| name != first) {
             return Err(Missing::StreamUnknown { have: have() });
         }
         Ok(StreamChoice {
@@ -102,7 +186,7 @@ impl<'a> Release<'a> {
         select: impl Fn(&Image) -> bool,
         in_region: impl Fn(&Image) -> bool,
     ) -> Result<&'a Image, Missing> {
-        let here = |image: &&&Image| stream.holds(image.source, self.catalog) && select(image);
+        let here = |image: &&&Image| stream.holds(image.source) && select(image);
         let own = self.images.get(&(platform, architecture)).map(Vec::as_slice).unwrap_or_default();
         let candidates: Vec<&Image> = own.iter().filter(here).copied().collect();
         if candidates.is_empty() {
@@ -110,7 +194,7 @@ impl<'a> Release<'a> {
                 .catalog
                 .images
                 .iter()
-                .filter(|i| &*i.platform == platform && stream.holds(i.source, self.catalog) && select(i))
+                .filter(|i| &*i.platform == platform && stream.holds(i.source) && select(i))
                 .filter_map(|i| i.architecture.as_ref().map(ToString::to_string))
                 .collect();
             have.sort_unstable();
@@ -150,7 +234,7 @@ impl<'a> Release<'a> {
         architecture: &Architecture,
     ) -> impl Iterator<Item = &'a Artifact> {
         let all = self.artifacts.get(&(platform, architecture)).map(Vec::as_slice).unwrap_or_default();
-        let held: Vec<_> = all.iter().filter(|a| stream.holds(a.source, self.catalog)).copied().collect();
+        let held: Vec<_> = all.iter().filter(|a| stream.holds(a.source)).copied().collect();
         held.into_iter()
     }
 
@@ -164,7 +248,7 @@ impl<'a> Release<'a> {
         let images = self.images.get(&(platform, architecture)).map(Vec::as_slice).unwrap_or_default();
         let images = images
             .iter()
-            .filter(|i| stream.holds(i.source, self.catalog))
+            .filter(|i| stream.holds(i.source))
             // Marketplace versions trail the release and are counted apart.
             .filter(|i| !matches!(i.reference, ImageReference::Marketplace(_)))
             .filter_map(|i| i.version.as_deref());

@@ -36,20 +36,32 @@ pub(crate) fn against(limits: &SkewLimits, boot: &Boot, architecture: Option<&Ar
             }
         };
     };
+    let mut undecided = None;
     for bad in &limits.known_bad {
-        let concerned = bad.architectures.is_empty()
-            || architecture.is_some_and(|a| {
-                bad.architectures.iter().any(|b| Architecture::known(b).as_ref() == Some(a))
-            });
-        let bound = |text: &Option<String>, inside: Ordering| {
-            let Some(bound) = text.as_ref().and_then(|t| t.parse::<OsVersion>().ok()) else { return true };
-            version.compare(&bound).is_some_and(|order| order == inside || order == Ordering::Equal)
+        // The order against each end that is given; none where the two cannot be compared.
+        let inside = |bound: &Option<String>, side: Ordering| {
+            let Some(bound) = bound.as_ref().and_then(|t| t.parse::<OsVersion>().ok()) else {
+                return Some(true);
+            };
+            version.compare(&bound).map(|order| order == side || order == Ordering::Equal)
         };
-        if concerned && bound(&bad.from, Ordering::Greater) && bound(&bad.to, Ordering::Less) {
-            return Verdict::Outside(format!("known to fail: {}", bad.reason));
+        let in_range = match (inside(&bad.from, Ordering::Greater), inside(&bad.to, Ordering::Less)) {
+            (Some(false), _) | (_, Some(false)) => Some(false),
+            (Some(true), Some(true)) => Some(true),
+            _ => None,
+        };
+        let concerned = match architecture {
+            _ if bad.architectures.is_empty() => Some(true),
+            Some(own) => Some(bad.architectures.iter().any(|b| Architecture::known(b).as_ref() == Some(own))),
+            None => None,
+        };
+        let sentence = format!("known to fail: {}", bad.reason);
+        match (in_range, concerned) {
+            (Some(true), Some(true)) => return Verdict::Outside(sentence),
+            (Some(false), _) | (_, Some(false)) => {}
+            _ => undecided = Some(sentence),
         }
     }
-    let mut undecided = None;
     for (limit, wrong, word) in
         [(&limits.minimum, Ordering::Less, "minimum"), (&limits.maximum, Ordering::Greater, "maximum")]
     {
@@ -58,8 +70,8 @@ pub(crate) fn against(limits: &SkewLimits, boot: &Boot, architecture: Option<&Ar
         if orders.contains(&Some(wrong)) {
             return Verdict::Outside(format!("{word} {}", limit_text(limit)));
         }
-        // Every way that is given must hold, but the one that is known proves the build where another is not written.
-        if orders.iter().all(Option::is_none) {
+        // Every way that is given must hold; one that cannot be checked is not fine.
+        if orders.contains(&None) {
             undecided = Some(format!("{word} {}", limit_text(limit)));
         }
     }
@@ -69,13 +81,19 @@ pub(crate) fn against(limits: &SkewLimits, boot: &Boot, architecture: Option<&Ar
 /// The order of a version against each part of a limit that is given.
 fn compare_all(version: &OsVersion, release: Option<&str>, limit: &VersionLimit) -> Vec<Option<Ordering>> {
     let mut orders = Vec::new();
-    if let Some((minor, patch)) = limit.openshift.as_deref().and_then(parse_openshift) {
+    if let Some(wanted) = limit.openshift.as_deref().and_then(parse_openshift) {
+        let (major, minor, patch) = wanted;
         let own = release.and_then(parse_openshift);
         orders.push(match (own, version.openshift_minor(), version.scheme()) {
-            (Some(own), _, _) => Some(own.cmp(&(minor, patch))),
-            // The text tells the minor alone: inside it, it is taken as not older.
-            (None, Some(own), _) => Some(own.cmp(&minor)),
-            (None, None, Scheme::Rhel { .. }) if minor < FIRST_RHEL_LED_MINOR => Some(Ordering::Greater),
+            (Some(own), _, _) => Some(own.cmp(&wanted)),
+            // The text tells the minor alone: nothing about a patch inside it.
+            (None, Some(own), _) => match (4, own).cmp(&(major, minor)) {
+                Ordering::Equal if patch > 0 => None,
+                order => Some(order),
+            },
+            (None, None, Scheme::Rhel { .. }) if (major, minor) < (4, FIRST_RHEL_LED_MINOR) => {
+                Some(Ordering::Greater)
+            }
             _ => None,
         });
     }
@@ -114,16 +132,25 @@ pub(crate) fn state(boot: Option<&OsVersion>, release: Option<&OsVersion>) -> Sk
 
 /// The age of a build in days.
 pub(crate) fn age_days(version: &OsVersion, now: Timestamp) -> Option<i64> {
-    Some(hours_since(version, now)? / 24)
+    Some((now.as_second() - day_of(version)?).div_euclid(24 * 3600))
 }
 
-/// The hours since the day of a build began (UTC).
+/// The hours since a build (UTC); since the end of its day where the text tells no time.
 pub(crate) fn hours_since(version: &OsVersion, now: Timestamp) -> Option<i64> {
+    let start = day_of(version)?;
+    let built = match version.time() {
+        Some((hour, minute)) => start + i64::from(hour) * 3600 + i64::from(minute) * 60,
+        None => start + 24 * 3600,
+    };
+    Some((now.as_second() - built).div_euclid(3600))
+}
+
+/// The beginning of the day of a build, in seconds since 1970.
+fn day_of(version: &OsVersion) -> Option<i64> {
     let (year, month, day) = version.date();
     let date =
         Date::new(i16::try_from(year).ok()?, i8::try_from(month).ok()?, i8::try_from(day).ok()?).ok()?;
-    let start = date.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp();
-    Some((now.as_second() - start.as_second()) / 3600)
+    Some(date.to_zoned(jiff::tz::TimeZone::UTC).ok()?.timestamp().as_second())
 }
 
 /// The skew of the whole: the worst of all that count; unknown is never fine.
@@ -137,6 +164,8 @@ pub(crate) fn summarise(decisions: &[Decision]) -> SkewSummary {
     for decision in &counted {
         let boot = decision.skew.boot.as_deref().and_then(|b| b.parse::<OsVersion>().ok());
         match (boot, &oldest) {
+            // What the release itself carries has no boot image to be old.
+            (None, _) if decision.skew.state == SkewState::Current => {}
             (None, _) => comparable = false,
             (Some(boot), None) => oldest = Some(boot),
             (Some(boot), Some(other)) => match boot.compare(other) {
@@ -151,7 +180,7 @@ pub(crate) fn summarise(decisions: &[Decision]) -> SkewSummary {
         after: worst(|d| d.skew.after),
         oldest: oldest.filter(|_| comparable).map(|v| v.to_string()),
         counted: counted.len(),
-        unknown: counted.iter().filter(|d| d.skew.boot.is_none()).count(),
+        unknown: counted.iter().filter(|d| d.skew.state == SkewState::Unknown).count(),
     }
 }
 
@@ -182,6 +211,27 @@ mod tests {
         for version in outside {
             assert!(matches!(against(&limits(), &boot(version), None), Verdict::Outside(_)), "{version}");
         }
+    }
+
+    #[test]
+    fn a_part_of_a_limit_that_cannot_be_checked_is_not_met() {
+        let minimum = |openshift: &str| SkewLimits {
+            minimum: Some(VersionLimit {
+                openshift: Some(openshift.into()),
+                rhel: Some("9.2".into()),
+                version: None,
+            }),
+            ..SkewLimits::default()
+        };
+        assert!(matches!(against(&minimum("4.21.0"), &boot("9.6.20260217-1"), None), Verdict::Undecided(_)));
+        assert!(matches!(
+            against(&minimum("4.18.30"), &boot("418.94.202602022246-0"), None),
+            Verdict::Undecided(_)
+        ));
+        let told = Boot { release_version: Some("5.0.0-ec.2".into()), ..boot("9.8.20260403-0") };
+        assert_eq!(against(&minimum("5.0.0"), &told, None), Verdict::Within);
+        let early = "2026-02-03T00:10:00Z".parse().unwrap();
+        assert_eq!(hours_since(&"418.94.202602022246-0".parse().unwrap(), early), Some(1));
     }
 
     #[test]

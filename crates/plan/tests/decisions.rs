@@ -1,11 +1,15 @@
 //! Decisions, one small question each. The names of the tests are the rules.
+#![allow(clippy::unwrap_used, clippy::expect_used, clippy::indexing_slicing, clippy::panic, reason = "tests")]
 
 use std::sync::Arc;
 
 use jiff::Timestamp;
 use machines::{Inventory, Slot, tree};
 use metadata::{Catalog, Document};
-use plan::{Action, ClusterArchitecture, Decision, Facts, FindingReason, Inputs, Plan, Planner, Policy, Reason, SkewState, check};
+use plan::{
+    Action, ClusterArchitecture, Decision, Facts, FindingReason, Inputs, Plan, Planner, Policy, Reason,
+    SkewState, check,
+};
 use serde_json::{Value, json};
 
 /// A release with one image in each place that is asked for.
@@ -15,19 +19,28 @@ fn stream(version: &str, aws: &[(&str, &str, &str)], gcp: &str) -> Value {
     for (arch, region, ami) in aws {
         architectures[arch]["images"]["aws"]["regions"][region] = json!({"release": version, "image": ami});
     }
-    architectures["x86_64"]["images"]["gcp"] = json!({"release": version, "project": "rhcos-cloud", "name": gcp});
+    architectures["x86_64"]["images"]["gcp"] =
+        json!({"release": version, "project": "rhcos-cloud", "name": gcp});
     architectures["x86_64"]["artifacts"]["openstack"] = json!({"release": version, "formats": {"qcow2.gz": {"disk":
         {"location": format!("https://example.com/{distribution}-{version}-openstack.x86_64.qcow2.gz"), "sha256": "aa", "uncompressed-sha256": "bb"}}}});
     json!({"stream": "s", "architectures": architectures})
 }
 
 fn new() -> Value {
-    let aws = [("x86_64", "us-east-1", "ami-new-x"), ("aarch64", "us-east-1", "ami-new-a"), ("x86_64", "eu-west-1", "ami-new-eu")];
+    let aws = [
+        ("x86_64", "us-east-1", "ami-new-x"),
+        ("aarch64", "us-east-1", "ami-new-a"),
+        ("x86_64", "eu-west-1", "ami-new-eu"),
+    ];
     stream("9.6.20260217-1", &aws, "rhcos-new")
 }
 
 fn old() -> Value {
-    let aws = [("x86_64", "us-east-1", "ami-old-x"), ("aarch64", "us-east-1", "ami-old-a"), ("x86_64", "eu-west-1", "ami-old-eu")];
+    let aws = [
+        ("x86_64", "us-east-1", "ami-old-x"),
+        ("aarch64", "us-east-1", "ami-old-a"),
+        ("x86_64", "eu-west-1", "ami-old-eu"),
+    ];
     stream("412.86.202402272018-0", &aws, "rhcos-old")
 }
 
@@ -50,8 +63,15 @@ struct Case {
 
 impl Case {
     fn new(manifest: impl Into<String>) -> Self {
-        let facts = Facts { architecture: Some(ClusterArchitecture::Single("x86_64".into())), ..Facts::default() };
-        Self { release: vec![new()], known: vec![old()], policy: json!({"mode": "Managed"}), facts, manifest: manifest.into() }
+        let facts =
+            Facts { architecture: Some(ClusterArchitecture::Single("x86_64".into())), ..Facts::default() };
+        Self {
+            release: vec![new()],
+            known: vec![old()],
+            policy: json!({"mode": "Managed"}),
+            facts,
+            manifest: manifest.into(),
+        }
     }
 
     fn aws(ami: &str) -> Self {
@@ -111,11 +131,15 @@ impl Case {
 }
 
 fn aws_set(ami: &str, region: &str) -> String {
-    format!("apiVersion: machine.openshift.io/v1beta1\nkind: MachineSet\nmetadata:\n  name: w\n  labels: {{tier: web}}\nspec:\n  template:\n    spec:\n      providerSpec:\n        value:\n          kind: AWSMachineProviderConfig\n          ami:\n            id: {ami}\n          placement: {{region: {region}}}\n")
+    format!(
+        "apiVersion: machine.openshift.io/v1beta1\nkind: MachineSet\nmetadata:\n  name: w\n  labels: {{tier: web}}\nspec:\n  template:\n    spec:\n      providerSpec:\n        value:\n          kind: AWSMachineProviderConfig\n          ami:\n            id: {ami}\n          placement: {{region: {region}}}\n"
+    )
 }
 
 fn provider(text: &str) -> String {
-    format!("apiVersion: machine.openshift.io/v1beta1\nkind: MachineSet\nmetadata: {{name: w}}\nspec: {{template: {{spec: {{providerSpec: {{value: {text}}}}}}}}}\n")
+    format!(
+        "apiVersion: machine.openshift.io/v1beta1\nkind: MachineSet\nmetadata: {{name: w}}\nspec: {{template: {{spec: {{providerSpec: {{value: {text}}}}}}}}}\n"
+    )
 }
 
 #[test]
@@ -124,8 +148,11 @@ fn a_known_older_image_is_updated_by_one_guarded_patch() {
     assert_eq!(decision.to.reference.as_deref(), Some("ami-new-x"));
     assert_eq!(decision.from.version.as_deref(), Some("412.86.202402272018-0"));
     let patch = serde_json::to_value(&decision.patch).unwrap();
-    let path = "/spec/template/spec/providerSpec/value/ami/id";
-    assert_eq!(patch, json!([{"op": "test", "path": path, "value": "ami-old-x"}, {"op": "replace", "path": path, "value": "ami-new-x"}]));
+    let pointer = "/spec/template/spec/providerSpec/value/ami/id";
+    assert_eq!(
+        patch,
+        json!([{"op": "test", "path": pointer, "value": "ami-old-x"}, {"op": "replace", "path": pointer, "value": "ami-new-x"}])
+    );
     assert_eq!((decision.skew.state, decision.skew.after), (SkewState::Behind, SkewState::Current));
     assert_eq!(decision.skew.age_days, Some(1008));
 }
@@ -200,8 +227,11 @@ fn nothing_is_moved_backwards_but_by_a_pin() {
     let pinned = Case::aws("ami-new-x").policy(json!({"pin": {"release": "412.86.202402272018-0"}}));
     let decision = pinned.is(Reason::Pinned);
     assert_eq!(decision.to.reference.as_deref(), Some("ami-old-x"));
-    Case::aws("ami-new-x").policy(json!({"pin": {"release": "411.86.202401010000-0"}})).is(Reason::PinnedReleaseUnknown);
-    let expired = Case::aws("ami-old-x").policy(json!({"pin": {"release": "412.86.202402272018-0", "until": "2026-11-30T00:00:00Z"}}));
+    Case::aws("ami-new-x")
+        .policy(json!({"pin": {"release": "411.86.202401010000-0"}}))
+        .is(Reason::PinnedReleaseUnknown);
+    let expired = Case::aws("ami-old-x")
+        .policy(json!({"pin": {"release": "412.86.202402272018-0", "until": "2026-11-30T00:00:00Z"}}));
     expired.is(Reason::NewerImage);
     assert_eq!(expired.plan().findings[0].reason, FindingReason::PinExpired);
 }
@@ -211,7 +241,13 @@ fn denied_young_and_foreign_builds_are_not_moved_to() {
     Case::aws("ami-old-x").policy(json!({"deny": ["9.6.20260217-1"]})).is(Reason::Denied);
     Case::aws("ami-old-x").policy(json!({"minimumAge": "400d"})).is(Reason::TooYoung);
     Case::aws("ami-old-x").policy(json!({"minimumAge": "200d"})).is(Reason::NewerImage);
-    let fedora = || Case::aws("ami-f").known(vec![stream("39.20231101.3.0", &[("x86_64", "us-east-1", "ami-f")], "fedora-coreos-39")]);
+    let fedora = || {
+        Case::aws("ami-f").known(vec![stream(
+            "39.20231101.3.0",
+            &[("x86_64", "us-east-1", "ami-f")],
+            "fedora-coreos-39",
+        )])
+    };
     fedora().is(Reason::DistributionChange);
     fedora().policy(json!({"allowDistributionChange": true})).is(Reason::NewerImage);
 }
@@ -229,8 +265,12 @@ fn the_policy_only_acts_where_it_manages_and_selects() {
     assert_eq!(decision.to.reference.as_deref(), Some("ami-new-x"));
     assert!(decision.patch.is_empty());
     Case::aws("ami-old-x").policy(json!({"mode": "Paused"})).is(Reason::PolicyPaused);
-    Case::aws("ami-old-x").policy(json!({"selector": {"matchLabels": {"tier": "db"}}})).is(Reason::NotSelected);
-    Case::aws("ami-old-x").policy(json!({"selector": {"matchLabels": {"tier": "web"}}})).is(Reason::NewerImage);
+    Case::aws("ami-old-x")
+        .policy(json!({"selector": {"matchLabels": {"tier": "db"}}}))
+        .is(Reason::NotSelected);
+    Case::aws("ami-old-x")
+        .policy(json!({"selector": {"matchLabels": {"tier": "web"}}}))
+        .is(Reason::NewerImage);
 }
 
 #[test]
@@ -238,13 +278,19 @@ fn what_is_not_ours_to_manage_is_left() {
     let set = aws_set("ami-old-x", "us-east-1");
     let owned = set.replace("labels:", "ownerReferences: [{kind: MachinePool, name: p}]\n  labels:");
     Case::new(owned).is(Reason::OwnedByController);
-    let windows = set.replace("    spec:\n      providerSpec", "    metadata: {labels: {machine.openshift.io/os-id: Windows}}\n    spec:\n      providerSpec");
+    let windows = set.replace(
+        "    spec:\n      providerSpec",
+        "    metadata: {labels: {machine.openshift.io/os-id: Windows}}\n    spec:\n      providerSpec",
+    );
     assert!(!Case::new(windows).is(Reason::NotCoreOS).skew.counts);
-    Case::new(set.replace("spec:\n  template", "spec:\n  authoritativeAPI: ClusterAPI\n  template")).is(Reason::NotAuthoritative);
+    Case::new(set.replace("spec:\n  template", "spec:\n  authoritativeAPI: ClusterAPI\n  template"))
+        .is(Reason::NotAuthoritative);
     Case::new(set.replace("ami-old-x", "'${AMI}'")).is(Reason::Placeholder);
     let machine = "apiVersion: machine.openshift.io/v1beta1\nkind: Machine\nmetadata: {name: m}\nspec: {providerSpec: {value: {kind: AWSMachineProviderConfig, ami: {id: ami-old-x}, placement: {region: us-east-1}}}}\n";
     Case::new(machine).is(Reason::ReadOnly);
-    let confidential = provider("{kind: AzureMachineProviderSpec, image: {publisher: a, offer: b}, securityProfile: {settings: {securityType: ConfidentialVM}}}");
+    let confidential = provider(
+        "{kind: AzureMachineProviderSpec, image: {publisher: a, offer: b}, securityProfile: {settings: {securityType: ConfidentialVM}}}",
+    );
     assert!(Case::new(confidential).is(Reason::SecurityType).skew.counts);
 }
 
@@ -254,7 +300,9 @@ fn the_stream_that_a_set_asks_for_decides() {
     let both = || Case::aws("ami-old-x").release(vec![new(), ten.clone()]);
     let labelled = |stream: &str| {
         let mut case = both();
-        case.manifest = case.manifest.replace("tier: web", &format!("machineconfiguration.openshift.io/osstream: {stream}"));
+        case.manifest = case
+            .manifest
+            .replace("tier: web", &format!("machineconfiguration.openshift.io/osstream: {stream}"));
         case
     };
     both().is(Reason::StreamUnknown);
@@ -268,14 +316,18 @@ fn the_stream_that_a_set_asks_for_decides() {
 #[test]
 fn a_control_plane_is_changed_only_where_its_machines_stay_or_the_policy_says_so() {
     let set = |strategy: &str| {
-        format!("apiVersion: machine.openshift.io/v1\nkind: ControlPlaneMachineSet\nmetadata: {{name: cluster}}\nspec:\n  strategy: {{{strategy}}}\n  template:\n    machines_v1beta1_machine_openshift_io:\n      spec:\n        providerSpec:\n          value: {{kind: AWSMachineProviderConfig, ami: {{id: ami-old-x}}, placement: {{region: us-east-1}}}}\n")
+        format!(
+            "apiVersion: machine.openshift.io/v1\nkind: ControlPlaneMachineSet\nmetadata: {{name: cluster}}\nspec:\n  strategy: {{{strategy}}}\n  template:\n    machines_v1beta1_machine_openshift_io:\n      spec:\n        providerSpec:\n          value: {{kind: AWSMachineProviderConfig, ami: {{id: ami-old-x}}, placement: {{region: us-east-1}}}}\n"
+        )
     };
     let refused = Case::new(set("type: RollingUpdate")).is(Reason::WouldReplaceMachines);
     assert_eq!(refused.patch.len(), 2, "what would be done is shown");
     assert!(refused.changes.is_empty(), "and not done");
     Case::new(set("")).is(Reason::WouldReplaceMachines);
     Case::new(set("type: OnDelete")).is(Reason::NewerImage);
-    Case::new(set("type: RollingUpdate")).policy(json!({"allowReplaceMachines": true})).is(Reason::NewerImage);
+    Case::new(set("type: RollingUpdate"))
+        .policy(json!({"allowReplaceMachines": true}))
+        .is(Reason::NewerImage);
     Case::new(set("type: OnDelete").replace("ami-old-x", "managed")).is(Reason::ManagedNotAllowed);
 }
 
@@ -289,7 +341,11 @@ fn the_word_managed_is_resolved_and_never_written_over() {
 
 #[test]
 fn a_google_path_keeps_the_address_in_front_of_it() {
-    let set = |image: &str| provider(&format!("{{kind: GCPMachineProviderSpec, region: r, disks: [{{boot: true, image: \"{image}\"}}]}}"));
+    let set = |image: &str| {
+        provider(&format!(
+            "{{kind: GCPMachineProviderSpec, region: r, disks: [{{boot: true, image: \"{image}\"}}]}}"
+        ))
+    };
     let prefix = "https://www.googleapis.com/compute/v1/";
     let path = |name: &str| format!("projects/rhcos-cloud/global/images/{name}");
     let decision = Case::new(set(&format!("{prefix}{}", path("rhcos-old")))).is(Reason::NewerImage);
@@ -298,7 +354,9 @@ fn a_google_path_keeps_the_address_in_front_of_it() {
     // A name that looks like ours is not (OCPBUGS-57348).
     Case::new(set(&path("rhcos-mine"))).is(Reason::UnknownImage);
     Case::new(set("x-abc-rhcos-image")).is(Reason::UnknownImage);
-    Case::new(set("x-abc-rhcos-image")).facts(|f| f.infrastructure_name = Some("x-abc".into())).is(Reason::InstallerImage);
+    Case::new(set("x-abc-rhcos-image"))
+        .facts(|f| f.infrastructure_name = Some("x-abc".into()))
+        .is(Reason::InstallerImage);
 }
 
 #[test]
@@ -307,41 +365,59 @@ fn azure_fields_change_together_and_the_generation_stays() {
     let image = |sku: &str| json!({"publisher": "azureopenshift", "offer": "aro4", "sku": sku, "version": "9.6.20251015"});
     release["architectures"]["x86_64"]["rhel-coreos-extensions"]["marketplace"]["azure"]["no-purchase-plan"] =
         json!({"hyperVGen1": image("aro_420"), "hyperVGen2": image("420-v2")});
-    let set = |image: &str| provider(&format!("{{kind: AzureMachineProviderSpec, location: l, image: {image}}}"));
+    let set =
+        |image: &str| provider(&format!("{{kind: AzureMachineProviderSpec, location: l, image: {image}}}"));
     let case = |image: &str| Case::new(set(image)).release(vec![release.clone()]);
     let newer = case("{publisher: azureopenshift, offer: aro4, sku: 419-v2, version: 419.6.20250523, resourceID: '', type: MarketplaceNoPlan}").is(Reason::NewerImage);
     assert_eq!(newer.to.reference.as_deref(), Some("azureopenshift/aro4/420-v2/9.6.20251015"));
     case("{publisher: azureopenshift, offer: aro4, sku: 420-v2, version: 9.6.20251015, resourceID: '', type: MarketplaceNoPlan}").is(Reason::UpToDate);
-    case("{publisher: azureopenshift, offer: aro4, sku: 420-v2, version: 9.6.20251015, resourceID: ''}").is(Reason::ImageFieldsDiffer);
+    case("{publisher: azureopenshift, offer: aro4, sku: 420-v2, version: 9.6.20251015, resourceID: ''}")
+        .is(Reason::ImageFieldsDiffer);
     case("{publisher: canonical, offer: ubuntu, sku: lts, version: latest}").is(Reason::UnknownImage);
     let own = "{publisher: '', offer: '', sku: '', version: '', resourceID: /resourceGroups/c-1-rg/providers/Microsoft.Compute/galleries/gallery_c_1/images/c-1-gen2/versions/latest}";
     case(own).is(Reason::UnknownImage);
-    let installer = case(own).facts(|f| f.infrastructure_name = Some("c-1".into())).is(Reason::InstallerImage);
+    let installer =
+        case(own).facts(|f| f.infrastructure_name = Some("c-1".into())).is(Reason::InstallerImage);
     assert_eq!(installer.to.reference.as_deref(), Some("azureopenshift/aro4/420-v2/9.6.20251015"));
-    assert_eq!(installer.patch.iter().filter(|op| op.op != "test").count(), 6, "publisher to type, and the resource id emptied");
+    assert_eq!(
+        installer.patch.iter().filter(|op| op.op != "test").count(),
+        6,
+        "publisher to type, and the resource id emptied"
+    );
     // OCPBUGS-109746: a generation that the release dropped is a reason, not an error.
     let mut without = release.clone();
-    without["architectures"]["x86_64"]["rhel-coreos-extensions"]["marketplace"]["azure"]["no-purchase-plan"]["hyperVGen1"] = Value::Null;
-    Case::new(set("{publisher: azureopenshift, offer: aro4, sku: aro_419, version: 419.6.20250523}")).release(vec![without]).is(Reason::NoImageForGeneration);
+    without["architectures"]["x86_64"]["rhel-coreos-extensions"]["marketplace"]["azure"]["no-purchase-plan"]
+        ["hyperVGen1"] = Value::Null;
+    Case::new(set("{publisher: azureopenshift, offer: aro4, sku: aro_419, version: 419.6.20250523}"))
+        .release(vec![without])
+        .is(Reason::NoImageForGeneration);
 }
 
 #[test]
 fn a_private_image_waits_until_its_name_is_known() {
-    let set = || Case::new(provider("{kind: OpenstackProviderSpec, image: c-1-rhcos, rootVolume: {sourceUUID: c-1-rhcos}}"));
+    let set = || {
+        Case::new(provider(
+            "{kind: OpenstackProviderSpec, image: c-1-rhcos, rootVolume: {sourceUUID: c-1-rhcos}}",
+        ))
+    };
     let waiting = set().is(Reason::ImageNotInStore);
     assert_eq!(waiting.artifacts[0].uncompressed_sha256.as_deref(), Some("bb"));
     assert_eq!(waiting.to.version.as_deref(), Some("9.6.20260217-1"));
     let named = |case: Case| case.policy(json!({"imageNames": {"openstack": "rhcos-9.6"}}));
     named(set()).is(Reason::UnknownImage);
-    let installer = named(set()).facts(|f| f.infrastructure_name = Some("c-1".into())).is(Reason::InstallerImage);
+    let installer =
+        named(set()).facts(|f| f.infrastructure_name = Some("c-1".into())).is(Reason::InstallerImage);
     assert_eq!(installer.patch.iter().filter(|op| op.op == "replace").count(), 2, "both places change");
-    let at = Case::new(provider("{kind: OpenstackProviderSpec, image: rhcos-9.6}")).policy(json!({"imageNames": {"openstack": "rhcos-9.6"}}));
+    let at = Case::new(provider("{kind: OpenstackProviderSpec, image: rhcos-9.6}"))
+        .policy(json!({"imageNames": {"openstack": "rhcos-9.6"}}));
     at.is(Reason::UpToDate);
 }
 
 #[test]
 fn limits_break_a_set_and_the_whole() {
-    let limited = |ami: &str| Case::aws(ami).policy(json!({"skew": {"minimum": {"openshift": "4.13.0", "rhel": "9.2"}}}));
+    let limited = |ami: &str| {
+        Case::aws(ami).policy(json!({"skew": {"minimum": {"openshift": "4.13.0", "rhel": "9.2"}}}))
+    };
     let decision = limited("ami-old-x").is(Reason::NewerImage);
     assert_eq!((decision.skew.state, decision.skew.after), (SkewState::Violation, SkewState::Current));
     assert_eq!(limited("ami-new-x").is(Reason::UpToDate).skew.state, SkewState::Current);
@@ -350,18 +426,28 @@ fn limits_break_a_set_and_the_whole() {
 
 #[test]
 fn bytes_under_an_anchor_change_only_together() {
-    let item = |name: &str, ami: &str| format!("- apiVersion: machine.openshift.io/v1beta1\n  kind: MachineSet\n  metadata: {{name: {name}}}\n  spec: {{template: {{spec: {{providerSpec: {{value: {{kind: AWSMachineProviderConfig, ami: {{id: {ami}}}, placement: {{region: us-east-1}}}}}}}}}}}}\n");
+    let item = |name: &str, ami: &str| {
+        format!(
+            "- apiVersion: machine.openshift.io/v1beta1\n  kind: MachineSet\n  metadata: {{name: {name}}}\n  spec: {{template: {{spec: {{providerSpec: {{value: {{kind: AWSMachineProviderConfig, ami: {{id: {ami}}}, placement: {{region: us-east-1}}}}}}}}}}}}\n"
+        )
+    };
     let list = |items: &str| format!("apiVersion: v1\nkind: List\nitems:\n{items}");
     let together = list(&(item("a", "&i ami-old-x") + &item("b", "*i")));
     let plan = Case::new(together).plan();
     assert!(plan.decisions.iter().all(|d| d.reason == Reason::NewerImage));
-    let elsewhere = list(&(item("a", "&i ami-old-x") + "- {apiVersion: v1, kind: Pod, metadata: {name: *i}}\n"));
+    let elsewhere =
+        list(&(item("a", "&i ami-old-x") + "- {apiVersion: v1, kind: Pod, metadata: {name: *i}}\n"));
     Case::new(elsewhere).is(Reason::SharedByAnchor);
 }
 
 #[test]
 fn one_sets_trouble_is_one_decision() {
-    let text = format!("{}---\n{}---\n{}", aws_set("ami-old-x", "us-east-1"), aws_set("ami-old-x", "nowhere"), aws_set("ami-new-x", "us-east-1"));
+    let text = format!(
+        "{}---\n{}---\n{}",
+        aws_set("ami-old-x", "us-east-1"),
+        aws_set("ami-old-x", "nowhere"),
+        aws_set("ami-new-x", "us-east-1")
+    );
     let plan = Case::new(text).plan();
     let reasons: Vec<_> = plan.decisions.iter().map(|d| d.reason).collect();
     assert_eq!(reasons, [Reason::NewerImage, Reason::NoImageForRegion, Reason::UpToDate]);

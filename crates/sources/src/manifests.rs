@@ -1,7 +1,8 @@
 //! Manifests: found, read and searched for slots, file by file, so that memory holds slots and not text.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -10,6 +11,9 @@ use machines::{Inventory, tree};
 
 use crate::digest::Digest;
 use crate::word::SourceError;
+
+/// The name of standard input among paths.
+const STDIN: &str = "-";
 
 /// A larger file is no manifest.
 const LARGEST_MANIFEST: u64 = 1 << 30;
@@ -34,32 +38,37 @@ pub struct Found {
     pub inventory: Inventory,
     /// What could not be read, in the order of the files.
     pub unread: Vec<Unread>,
-    /// The digest of every file that holds a slot, as it was read.
-    pub digests: HashMap<Arc<str>, Digest>,
+    /// Every file that holds a slot: where it is, and its digest as it was read.
+    pub read: HashMap<Arc<str>, (PathBuf, Digest)>,
     /// How many files were looked at.
     pub files: usize,
 }
 
-/// Finds the manifests under paths: a file as it is, a directory's YAML and JSON files with `.gitignore` respected.
-/// In the order of the arguments, each directory sorted; a file that is named twice counts once.
+/// Finds the manifests under paths: a file as it is, a directory's YAML and JSON files with `.gitignore` respected, `-`
+/// for standard input. In the order of the arguments, each directory sorted; a file that is reached twice counts once.
 pub fn list(paths: &[PathBuf]) -> Result<Vec<PathBuf>, SourceError> {
     let mut files = Vec::new();
     for path in paths {
         let error = |source| SourceError::Read { path: path.display().to_string(), source };
-        if fs::metadata(path).map_err(error)?.is_file() {
+        if path.as_os_str() == STDIN || !fs::metadata(path).map_err(error)?.is_dir() {
             files.push(path.clone());
             continue;
         }
+        let before = files.len();
         for entry in ignore::WalkBuilder::new(path).require_git(false).sort_by_file_path(Ord::cmp).build() {
             let entry = entry.map_err(|e| error(std::io::Error::other(e)))?;
-            let wanted = entry.path().extension().is_some_and(|e| e == "yaml" || e == "yml" || e == "json");
+            let extension = entry.path().extension().map(std::ffi::OsStr::to_ascii_lowercase);
+            let wanted = extension.is_some_and(|e| e == "yaml" || e == "yml" || e == "json");
             if wanted && entry.path().is_file() {
                 files.push(entry.into_path());
             }
         }
+        if files.len() == before {
+            return Err(SourceError::NoManifests { path: path.display().to_string() });
+        }
     }
-    let mut seen = std::collections::HashSet::new();
-    files.retain(|file| seen.insert(file.clone()));
+    let mut seen = HashSet::new();
+    files.retain(|file| seen.insert(fs::canonicalize(file).unwrap_or_else(|_| file.clone())));
     Ok(files)
 }
 
@@ -97,12 +106,27 @@ pub fn read(files: &[PathBuf], progress: impl Fn(usize) + Sync) -> Found {
 pub(crate) fn text(path: &Path) -> Result<String, SourceError> {
     let name = || path.display().to_string();
     let error = |source| SourceError::Read { path: name(), source };
+    if path.as_os_str() == STDIN {
+        let mut bytes = Vec::new();
+        std::io::stdin().lock().take(LARGEST_MANIFEST).read_to_end(&mut bytes).map_err(error)?;
+        return String::from_utf8(bytes).map_err(|e| not_text(path, e.as_bytes()));
+    }
     let size = fs::metadata(path).map_err(error)?.len();
     if size > LARGEST_MANIFEST {
         return Err(SourceError::TooLarge { path: name(), size, limit: LARGEST_MANIFEST, what: "manifest" });
     }
     let bytes = fs::read(path).map_err(error)?;
-    String::from_utf8(bytes).map_err(|_| error(std::io::Error::other("not UTF-8 text")))
+    String::from_utf8(bytes).map_err(|e| not_text(path, e.as_bytes()))
+}
+
+fn not_text(path: &Path, bytes: &[u8]) -> SourceError {
+    let lossy = String::from_utf8_lossy(bytes);
+    // UTF-16 has a zero beside every letter.
+    let machines =
+        Inventory::looks_like_machines(&lossy) || Inventory::looks_like_machines(&lossy.replace('\0', ""));
+    let line =
+        lossy.split(char::REPLACEMENT_CHARACTER).next().map_or(0, |before| before.matches('\n').count()) + 1;
+    SourceError::NotText { path: path.display().to_string(), line, machines }
 }
 
 impl Found {
@@ -112,7 +136,12 @@ impl Found {
         let text = match text(path) {
             Ok(text) => text,
             // Binary files with the ending of a manifest are no manifests.
-            Err(SourceError::Read { source, .. }) if source.kind() == std::io::ErrorKind::Other => return,
+            Err(SourceError::NotText { machines: false, .. }) => return,
+            Err(SourceError::NotText { line, .. }) => {
+                let message = "not UTF-8 text: expected a manifest in UTF-8".to_owned();
+                self.unread.push(Unread { file, line, column: 1, message });
+                return;
+            }
             Err(error) => {
                 let message = match std::error::Error::source(&error) {
                     Some(source) => format!("{error}: {source}"),
@@ -140,14 +169,14 @@ impl Found {
             }));
         }
         if self.inventory.len() > before {
-            self.digests.insert(file, Digest::of(text.as_bytes()));
+            self.read.insert(file, (path.to_owned(), Digest::of(text.as_bytes())));
         }
     }
 
     fn absorb(&mut self, other: Self) {
         self.inventory.absorb(other.inventory);
         self.unread.extend(other.unread);
-        self.digests.extend(other.digests);
+        self.read.extend(other.read);
         self.files += other.files;
     }
 }

@@ -42,6 +42,12 @@ pub enum RewriteError {
         #[source]
         source: EditError,
     },
+    /// The file is not meant to be written.
+    #[error("{path}: is read-only")]
+    ReadOnly {
+        /// The file.
+        path: String,
+    },
     /// The file cannot be written.
     #[error("{path}: cannot be written")]
     Write {
@@ -69,10 +75,11 @@ pub fn edited(path: &Path, read: Digest, edits: &FileEdits) -> Result<String, Re
         let whole = edit::apply(&text, edits).map_err(failed)?;
         // Edits lie inside the document, so its end moves by what they add.
         let end = (document.end + whole.len()).checked_sub(text.len()).ok_or_else(out_of_range)?;
-        let copy = whole.get(document.start..end).ok_or_else(out_of_range)?.trim_end();
-        if !seen.contains(&copy.to_owned()) {
+        let copy = whole.get(document.start..end).ok_or_else(out_of_range)?;
+        if !seen.iter().any(|other| other == copy) {
             seen.push(copy.to_owned());
-            appended = format!("{appended}---{newline}{copy}{newline}");
+            let end = if copy.ends_with('\n') { "" } else { newline };
+            appended = format!("{appended}---{newline}{copy}{end}");
         }
     }
     let mut new = edit::apply(&text, &edits.edits).map_err(failed)?;
@@ -85,15 +92,31 @@ pub fn edited(path: &Path, read: Digest, edits: &FileEdits) -> Result<String, Re
     Ok(new)
 }
 
-/// Writes a file's new text, if the file is still what it was when it was read. Mode and place stay; a link is followed.
+/// Writes a file's new text, if the file is still what it was when it was read. Mode, owner and place stay; a symbolic
+/// link is followed.
 pub fn write(path: &Path, read: Digest, text: &str) -> Result<(), RewriteError> {
     let failed = |source| RewriteError::Write { path: path.display().to_string(), source };
     let target = fs::canonicalize(path).map_err(failed)?;
-    let permissions = fs::metadata(&target).map_err(failed)?.permissions();
+    let old = fs::metadata(&target).map_err(failed)?;
+    if old.permissions().readonly() {
+        return Err(RewriteError::ReadOnly { path: path.display().to_string() });
+    }
     let directory = target.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new().prefix(".bootwright-").tempfile_in(directory).map_err(failed)?;
     file.write_all(text.as_bytes()).map_err(failed)?;
-    file.as_file().set_permissions(permissions).map_err(failed)?;
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::{MetadataExt as _, fchown};
+        // Only root can give a file away; for everybody else it is theirs already.
+        if fchown(file.as_file(), Some(old.uid()), Some(old.gid())).is_err()
+            && file.as_file().metadata().map_err(failed)?.uid() != old.uid()
+        {
+            return Err(failed(std::io::Error::other(
+                "it belongs to somebody else, and would be this user's",
+            )));
+        }
+    }
+    file.as_file().set_permissions(old.permissions()).map_err(failed)?;
     file.as_file().sync_all().map_err(failed)?;
     if Digest::of(manifests::text(&target)?.as_bytes()) != read {
         return Err(RewriteError::Changed { path: path.display().to_string() });

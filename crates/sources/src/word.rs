@@ -55,6 +55,24 @@ pub enum SourceError {
         /// How many files were looked at.
         files: usize,
     },
+    /// A directory holds no manifests.
+    #[error(
+        "{path}: no YAML or JSON files in it; hidden files, and files that a .gitignore names, are passed over"
+    )]
+    NoManifests {
+        /// The path.
+        path: String,
+    },
+    /// A manifest is not UTF-8.
+    #[error("{path}: not UTF-8 text at line {line}")]
+    NotText {
+        /// The path.
+        path: String,
+        /// The line, from 1.
+        line: usize,
+        /// Whether it was meant to hold machine sets.
+        machines: bool,
+    },
     /// A document is not metadata.
     #[error(transparent)]
     Document(#[from] metadata::DocumentError),

@@ -419,7 +419,7 @@ fn versions(corpus: &Corpus, expect: &Value) -> anyhow::Result<()> {
     for (n, a) in ascending.iter().enumerate() {
         for b in ascending.iter().skip(n + 1) {
             let order = identify(corpus, &[a.clone(), b.clone()], None)?;
-            same(&format!("{a} against {b}"), &order["order"][0]["from_is"], &json!("older"))?;
+            same(&format!("{a} against {b}"), &order["order"][0]["relation"], &json!("older"))?;
         }
     }
     Ok(())

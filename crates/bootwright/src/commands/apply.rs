@@ -1,42 +1,59 @@
 //! `bootwright apply`.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 use std::sync::Arc;
 
-use anyhow::{Context as _, anyhow};
-use plan::{Action, FileChange, Plan};
+use anyhow::{Context as _, anyhow, bail};
+use plan::{Action, Decision, FileChange, Plan};
 use serde_json::json;
 use sources::rewrite::{self, FileEdits};
 
-use super::plan::{exit, print_findings, summary};
+use super::plan::{exit, print_findings, print_notes, summary};
 use crate::cli::{ApplyArgs, Output};
 use crate::exit::Exit;
 use crate::inputs::Loaded;
 use crate::printer::{Printer, Tone};
 
 pub(crate) fn run(arguments: &ApplyArgs, printer: &mut Printer) -> anyhow::Result<Exit> {
+    if arguments.paths.iter().any(|path| path.as_os_str() == "-") {
+        bail!("`-` cannot be changed in place; `plan -o patch -` prints the changes");
+    }
     let loaded = Loaded::read(&arguments.paths, &arguments.inputs)?;
     let plan = loaded.plan()?;
-    // Every file's new text is made before the first is written.
-    let mut texts = Vec::new();
+    let mut done = BTreeSet::new();
+    let mut failed = BTreeMap::new();
     for (file, edits) in by_file(&plan) {
-        let read = loaded.found.digests.get(&file).ok_or_else(|| anyhow!("{file}: was not read"))?;
-        let text = rewrite::edited(Path::new(&*file), *read, &edits)?;
-        texts.push((file, *read, text));
-    }
-    for (file, read, text) in &texts {
-        let path = Path::new(&**file);
-        if arguments.dry_run {
-            if arguments.output == Output::Table {
-                print_diff(file, text, printer)?;
+        match change_file(&loaded, &file, &edits, arguments, printer) {
+            Ok(()) => {
+                done.insert(file);
             }
-        } else {
-            rewrite::write(path, *read, text)?;
+            // One file's trouble does not stop the others.
+            Err(error) => {
+                printer.error(&error);
+                failed.insert(file, format!("{error:#}"));
+            }
         }
     }
-    report(&plan, texts.len(), arguments, printer);
-    Ok(exit(&plan, false))
+    report(&plan, &done, &failed, arguments, printer);
+    Ok(if failed.is_empty() { exit(&plan, false) } else { Exit::Error })
+}
+
+fn change_file(
+    loaded: &Loaded,
+    file: &Arc<str>,
+    edits: &FileEdits,
+    arguments: &ApplyArgs,
+    printer: &mut Printer,
+) -> anyhow::Result<()> {
+    let (path, read) = loaded.found.read.get(file).ok_or_else(|| anyhow!("{file}: was not read"))?;
+    let text = rewrite::edited(path, *read, edits)?;
+    if !arguments.dry_run {
+        rewrite::write(path, *read, &text)?;
+    } else if arguments.output == Output::Table {
+        print_diff(path, &text, printer)?;
+    }
+    Ok(())
 }
 
 fn by_file(plan: &Plan) -> BTreeMap<Arc<str>, FileEdits> {
@@ -55,14 +72,25 @@ fn by_file(plan: &Plan) -> BTreeMap<Arc<str>, FileEdits> {
     files
 }
 
-fn report(plan: &Plan, files: usize, arguments: &ApplyArgs, printer: &mut Printer) {
-    let changed: Vec<_> = plan.decisions.iter().filter(|d| d.action == Action::Update).collect();
+fn report(
+    plan: &Plan,
+    done: &BTreeSet<Arc<str>>,
+    failed: &BTreeMap<Arc<str>, String>,
+    arguments: &ApplyArgs,
+    printer: &mut Printer,
+) {
+    // A decision is carried out when all of its files are.
+    let carried_out = |d: &&Decision| {
+        d.action == Action::Update && d.changes.iter().all(|change| done.contains(change.file()))
+    };
+    let changed: Vec<&Decision> = plan.decisions.iter().filter(carried_out).collect();
     if arguments.output == Output::Json {
         printer.json(&json!({
             "apiVersion": plan::API_VERSION,
             "kind": "Applied",
             "dryRun": arguments.dry_run,
-            "files": files,
+            "files": done,
+            "failed": failed,
             "changed": changed,
             "findings": plan.findings,
             "summary": plan.summary,
@@ -85,14 +113,16 @@ fn report(plan: &Plan, files: usize, arguments: &ApplyArgs, printer: &mut Printe
         }
     }
     let verb = if arguments.dry_run { "would change" } else { "changed" };
-    printer.line(format!("{verb} {} references in {files} files", changed.len()));
+    printer.line(format!("{verb} {} references in {} files", changed.len(), done.len()));
+    print_notes(plan, false, printer);
     printer.line(summary(plan));
     print_findings(&plan.findings, printer);
 }
 
 /// Every changed line of a file with its number; edits keep the count of lines, and appended documents stand behind.
-fn print_diff(file: &str, new: &str, printer: &mut Printer) -> anyhow::Result<()> {
-    let old = std::fs::read_to_string(file).with_context(|| file.to_owned())?;
+fn print_diff(path: &Path, new: &str, printer: &mut Printer) -> anyhow::Result<()> {
+    let file = path.display();
+    let old = std::fs::read_to_string(path).with_context(|| file.to_string())?;
     printer.line(format!("--- {file}"));
     printer.line(format!("+++ {file}"));
     for hunk in hunks(&old.lines().collect::<Vec<_>>(), &new.lines().collect::<Vec<_>>()) {

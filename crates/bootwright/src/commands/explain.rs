@@ -14,7 +14,8 @@ use crate::printer::{Printer, Tone};
 pub(crate) fn run(arguments: &ExplainArgs, printer: &mut Printer) -> anyhow::Result<Exit> {
     let loaded = Loaded::read(&arguments.paths, &arguments.inputs)?;
     let wanted = Wanted::parse(&arguments.object);
-    let slots: Vec<&Slot> = loaded.slots.iter().filter(|slot| wanted.matches(slot)).collect();
+    let slots: Vec<(usize, &Slot)> =
+        loaded.slots.iter().enumerate().filter(|(_, slot)| wanted.matches(slot)).collect();
     if slots.is_empty() {
         let mut near: Vec<&str> = loaded.slots.iter().map(|s| s.object.name.as_str()).collect();
         near.sort_by_key(|name| distance(name, wanted.name));
@@ -25,8 +26,8 @@ pub(crate) fn run(arguments: &ExplainArgs, printer: &mut Printer) -> anyhow::Res
     }
     let planner = Planner::new(loaded.inputs());
     let mut explained = Vec::new();
-    for slot in slots {
-        let (decision, steps) = planner.explain(slot);
+    for (n, slot) in slots {
+        let Some((decision, steps)) = planner.explain(&loaded.slots, n) else { continue };
         match arguments.output {
             Output::Json => explained.push(json!({ "decision": decision, "steps": steps })),
             Output::Table => {

@@ -35,7 +35,7 @@ pub(crate) fn run(arguments: &IdentifyArgs, printer: &mut Printer) -> anyhow::Re
     let unknown = answers.iter().any(|answer| answer.identities.is_empty());
     if arguments.output == Output::Json {
         let order: Vec<_> =
-            orders.iter().map(|(a, b, order)| json!({"from": a, "to": b, "from_is": order})).collect();
+            orders.iter().map(|(a, b, order)| json!({"from": a, "to": b, "relation": order})).collect();
         printer.json(
             &json!({ "apiVersion": API_VERSION, "kind": "Identification", "items": answers, "order": order }),
         );

@@ -45,9 +45,14 @@ pub(crate) fn exit(plan: &Plan, exit_code: bool) -> Exit {
 }
 
 fn print_patches(plan: &Plan, printer: &mut Printer) -> anyhow::Result<()> {
+    let mut created: Vec<&serde_json::Value> = Vec::new();
     for decision in plan.decisions.iter().filter(|d| d.action == Action::Update) {
         for object in &decision.creates {
-            printer.json_line(&json!({ "create": object }))?;
+            // Sets that share a template share the new one.
+            if !created.contains(&object) {
+                created.push(object);
+                printer.json_line(&json!({ "create": object }))?;
+            }
         }
         printer.json_line(&json!({ "object": decision.object, "patch": decision.patch }))?;
     }
@@ -137,7 +142,7 @@ fn skew_tone(state: SkewState) -> Tone {
 }
 
 /// The sentences of what is not simply done, with the next step.
-fn print_notes(plan: &Plan, wide: bool, printer: &mut Printer) {
+pub(crate) fn print_notes(plan: &Plan, wide: bool, printer: &mut Printer) {
     let told = |d: &&Decision| wide || d.needs_human();
     let limit = if wide { usize::MAX } else { NOTES };
     let told: Vec<&Decision> = plan.decisions.iter().filter(told).collect();

@@ -1,19 +1,20 @@
 //! Cluster API: immutable infrastructure templates, and the objects that make machines from them.
 
 use std::collections::HashMap;
+use std::path::Path;
+use std::sync::Arc;
 
 use super::Object;
 use crate::platforms::{self, At};
 use crate::slot::{
-    DeclaredArchitecture, Field, ObjectId, Owner, Platform, Role, Slot, SlotKind, Strategy, Template,
+    DeclaredArchitecture, Field, Owner, Platform, Reference, Role, Slot, SlotKind, Strategy, Template,
 };
-use crate::tree::Content;
 
 /// The label that a topology puts on what it manages.
 const TOPOLOGY: &str = "topology.cluster.x-k8s.io/owned";
 
 /// Where an object names the template of its machines: MachineDeployment and MachineSet; control planes up to v1beta1
-/// and since v1beta2; and ClusterClass-like kinds.
+/// and since v1beta2; and kinds of other providers.
 const REFERENCES: [&[&str]; 4] = [
     &["spec", "template", "spec", "infrastructureRef"],
     &["spec", "machineTemplate", "infrastructureRef"],
@@ -22,21 +23,20 @@ const REFERENCES: [&[&str]; 4] = [
 ];
 
 /// A template as a machine set names it: namespace, kind, name.
-pub(crate) type TemplateKey = (String, String, String);
+type TemplateKey = (String, String, String);
+
+/// The regions of clusters: by namespace and name, each with the file that says so.
+pub(crate) type Regions = HashMap<(String, String), Vec<(Option<Arc<str>>, String)>>;
 
 /// A machine set that makes machines from a template.
 #[derive(Debug, Clone)]
 pub(crate) struct User {
-    object: ObjectId,
+    template: TemplateKey,
+    /// The set's own slot, without what the template tells.
+    slot: Slot,
     repoint: Field,
-    strategy: Strategy,
     topology: bool,
     cluster: Option<String>,
-    architecture: DeclaredArchitecture,
-    os_stream: Option<String>,
-    owners: Vec<Owner>,
-    labels: Vec<(String, String)>,
-    secret: Option<String>,
 }
 
 /// The slot of an infrastructure template, before it is known who uses it.
@@ -45,17 +45,16 @@ pub(crate) fn template(object: &Object<'_>) -> Option<Slot> {
         return None;
     }
     let node = object.node.at(&["spec", "template", "spec"])?;
-    let at = At { node, pointer: "/spec/template/spec", shared: object.shared };
+    let at = At { node, pointer: "/spec/template/spec", writing: object.writing };
     let spec = platforms::cluster_api(object.kind(), at)?;
-    let metadata = At { node: object.node.get("metadata")?, pointer: "/metadata", shared: object.shared };
-    let block = matches!(object.node.content, Content::Mapping { flow: false, .. });
+    let metadata = At { node: object.node.get("metadata")?, pointer: "/metadata", writing: object.writing };
     let slot = object.slot(SlotKind::Template, spec);
     let template = Template {
         id: slot.object.clone(),
         pointer: slot.pointer.clone(),
         object: object.node.to_json()?,
         name: metadata.field(Role::Image, "name"),
-        document: object.node.place.as_ref().filter(|_| object.whole && block).map(|p| p.range.clone()),
+        document: object.writing.copy.clone().filter(|_| object.whole),
         repoint: None,
         topology: false,
     };
@@ -68,7 +67,7 @@ pub(crate) fn template(object: &Object<'_>) -> Option<Slot> {
 }
 
 /// The machine set that an object is, with the template that it makes machines from.
-pub(crate) fn user(object: &Object<'_>) -> Option<(TemplateKey, User)> {
+pub(crate) fn user(object: &Object<'_>) -> Option<User> {
     if !object.group().ends_with("cluster.x-k8s.io") {
         return None;
     }
@@ -87,67 +86,116 @@ pub(crate) fn user(object: &Object<'_>) -> Option<(TemplateKey, User)> {
         _ if on_delete => Strategy::OnDelete,
         _ => Strategy::ReplacesMachines,
     };
-    let id = object.id(reference.get("name"));
     let text = |path: &[&str]| object.node.text_at(path).map(str::to_owned);
-    let key = (
-        id.namespace.clone(),
-        reference.text_at(&["kind"])?.to_owned(),
-        reference.text_at(&["name"])?.to_owned(),
-    );
-    let at = At { node: reference, pointer: &format!("/{}", path.join("/")), shared: object.shared };
-    let user = User {
+    let id = object.id(reference.get("name"));
+    let namespace = reference.text_at(&["namespace"]).map_or_else(|| id.namespace.clone(), str::to_owned);
+    let (kind, name) = (reference.text_at(&["kind"])?.to_owned(), reference.text_at(&["name"])?.to_owned());
+    let platform = platforms::of_template(&kind)?;
+    let at = At { node: reference, pointer: &format!("/{}", path.join("/")), writing: object.writing };
+    let repoint = at.field(Role::Image, "name");
+    let spec = platforms::Spec::unresolved(platform, repoint.pointer.clone());
+    let slot = Slot {
         object: id,
-        repoint: at.field(Role::Image, "name"),
+        provider: kind.clone(),
         strategy,
+        owners: owners(object),
+        user_data_secret: text(&["spec", "template", "spec", "bootstrap", "dataSecretName"]),
+        ..object.slot(SlotKind::Template, spec)
+    };
+    Some(User {
+        template: (namespace, kind, name),
+        slot,
+        repoint,
         topology: object.labels().iter().any(|(key, _)| key == TOPOLOGY),
         cluster: text(&["spec", "clusterName"]),
-        architecture: object.declared_architecture(),
-        os_stream: object.os_stream(),
-        owners: owners(object),
-        labels: object.labels(),
-        secret: text(&["spec", "template", "spec", "bootstrap", "dataSecretName"]),
-    };
-    Some((key, user))
+    })
 }
 
-/// Gives each machine set a slot of its own on the template that it names; a template that none names keeps one.
-pub(crate) fn join(
-    slot: Slot,
-    users: &HashMap<TemplateKey, Vec<User>>,
-    regions: &HashMap<(String, String), String>,
-) -> Vec<Slot> {
-    let id = &slot.object;
-    let key = (id.namespace.clone(), id.kind.clone(), id.name.clone());
-    let (Some(users), Some(template)) = (users.get(&key), &slot.template) else { return vec![slot] };
-    users
-        .iter()
-        .map(|user| {
-            let cluster = user.cluster.as_ref().map(|name| (id.namespace.clone(), name.clone()));
-            let own_or = |own: DeclaredArchitecture| match own {
-                DeclaredArchitecture::Absent => slot.architecture.clone(),
-                declared => declared,
-            };
-            let regional = matches!(slot.platform, Platform::Aws | Platform::Gcp);
-            let region = cluster.filter(|_| regional).and_then(|cluster| regions.get(&cluster).cloned());
-            Slot {
-                object: user.object.clone(),
-                pointer: user.repoint.pointer.clone(),
-                region: slot.region.clone().or(region),
-                architecture: own_or(user.architecture.clone()),
-                os_stream: user.os_stream.clone().or_else(|| slot.os_stream.clone()),
-                owners: user.owners.iter().chain(&slot.owners).cloned().collect(),
-                labels: user.labels.clone(),
-                strategy: user.strategy,
-                user_data_secret: user.secret.clone(),
-                template: Some(Box::new(Template {
-                    repoint: Some(user.repoint.clone()),
-                    topology: user.topology,
-                    ..(**template).clone()
-                })),
-                ..slot.clone()
+/// Gives each machine set the image of the template that it names. Of several templates of one name the nearest counts,
+/// by file and folder: trees hold many clusters that name their templates alike. A template that no set names keeps a
+/// slot of its own.
+pub(crate) fn join(templates: Vec<Slot>, users: Vec<User>, regions: &Regions) -> Vec<Slot> {
+    let mut by_key: HashMap<TemplateKey, Vec<usize>> = HashMap::new();
+    for (n, slot) in templates.iter().enumerate() {
+        let id = &slot.object;
+        by_key.entry((id.namespace.clone(), id.kind.clone(), id.name.clone())).or_default().push(n);
+    }
+    let mut used = vec![false; templates.len()];
+    let mut joined: Vec<Slot> = Vec::new();
+    for user in users {
+        let candidates = by_key.get(&user.template).map(Vec::as_slice).unwrap_or_default();
+        let candidates = candidates.iter().filter_map(|n| Some((*n, templates.get(*n)?)));
+        let found = nearest(
+            user.slot.object.file.as_ref(),
+            candidates.map(|(n, t)| (t.object.file.as_ref(), (n, t))),
+        );
+        for (n, _) in &found {
+            if let Some(used) = used.get_mut(*n) {
+                *used = true;
             }
-        })
-        .collect()
+        }
+        let (_, kind, name) = &user.template;
+        joined.push(match found.as_slice() {
+            [(_, template)] => with_template(user, template, regions),
+            [] => unresolved(format!("{kind} {name} is not in the input"), user),
+            several => unresolved(format!("{} of the input are called {kind} {name}", several.len()), user),
+        });
+    }
+    joined.extend(templates.into_iter().zip(used).filter(|(_, used)| !used).map(|(slot, _)| slot));
+    joined
+}
+
+fn unresolved(sentence: String, user: User) -> Slot {
+    Slot { reference: Reference::Unresolved(sentence), ..user.slot }
+}
+
+fn with_template(user: User, template: &Slot, regions: &Regions) -> Slot {
+    let User { slot, repoint, topology, cluster, .. } = user;
+    let id = &template.object;
+    let architecture = match slot.architecture {
+        DeclaredArchitecture::Absent => template.architecture.clone(),
+        declared => declared,
+    };
+    let regional = matches!(template.platform, Platform::Aws | Platform::Gcp);
+    let cluster = cluster.filter(|_| regional).map(|name| (id.namespace.clone(), name));
+    let said = cluster.and_then(|cluster| regions.get(&cluster)).map(Vec::as_slice).unwrap_or_default();
+    let said = nearest(id.file.as_ref(), said.iter().map(|(file, region)| (file.as_ref(), region)));
+    let region = said.first().filter(|first| said.iter().all(|other| other == *first)).map(|r| (*r).clone());
+    Slot {
+        platform: template.platform,
+        provider: template.provider.clone(),
+        reference: template.reference.clone(),
+        fields: template.fields.clone(),
+        region: template.region.clone().or(region),
+        architecture,
+        os_stream: slot.os_stream.or_else(|| template.os_stream.clone()),
+        owners: slot.owners.into_iter().chain(template.owners.iter().cloned()).collect(),
+        security_type: template.security_type.clone(),
+        instance_type: template.instance_type.clone(),
+        paused: slot.paused || template.paused,
+        template: template
+            .template
+            .as_ref()
+            .map(|t| Box::new(Template { repoint: Some(repoint), topology, ..(**t).clone() })),
+        ..slot
+    }
+}
+
+/// Of several candidates those that share the longest way with a file: the file itself, its folder, the folder above.
+fn nearest<'a, T>(
+    from: Option<&Arc<str>>,
+    candidates: impl Iterator<Item = (Option<&'a Arc<str>>, T)>,
+) -> Vec<T> {
+    let way = |file: Option<&Arc<str>>| match (from, file) {
+        (Some(from), Some(file)) => {
+            let both = Path::new(&**from).components().zip(Path::new(&**file).components());
+            both.take_while(|(a, b)| a == b).count() + usize::from(from == file)
+        }
+        _ => 0,
+    };
+    let measured: Vec<(usize, T)> = candidates.map(|(file, item)| (way(file), item)).collect();
+    let best = measured.iter().map(|(way, _)| *way).max();
+    measured.into_iter().filter(|(way, _)| Some(*way) == best).map(|(_, item)| item).collect()
 }
 
 /// A Cluster among the owners is how Cluster API ties an object to its cluster, no controller's claim.

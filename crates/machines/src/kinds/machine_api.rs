@@ -58,7 +58,7 @@ pub(crate) fn slots(object: &Object<'_>) -> Vec<Slot> {
         SlotKind::ControlPlane => Strategy::ReplacesMachines,
         _ => Strategy::NewMachinesOnly,
     };
-    platforms::machine_api(At { node: value, pointer: &pointer, shared: object.shared })
+    platforms::machine_api(At { node: value, pointer: &pointer, writing: object.writing })
         .into_iter()
         .map(|spec| Slot {
             provider: value.text_at(&["kind"]).unwrap_or("without kind").to_owned(),

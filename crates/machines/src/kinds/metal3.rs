@@ -10,14 +10,14 @@ pub(crate) fn slot(object: &Object<'_>) -> Option<Slot> {
         return None;
     }
     let node = object.node.get("spec")?;
-    let at = At { node, pointer: "/spec", shared: object.shared };
+    let at = At { node, pointer: "/spec", writing: object.writing };
     match object.kind() {
         "BareMetalHost" => {
             let spec = platforms::image_url(at)?;
+            // A host that names an image is being installed from it, or was, unless its status says otherwise.
             let state = object.node.text_at(&["status", "provisioning", "state"]);
-            let provisioned = state
-                .is_some_and(|s| !matches!(s, "available" | "ready" | "registering" | "inspecting"))
-                || (state.is_none() && node.get("consumerRef").is_some());
+            let free = ["registering", "inspecting", "preparing", "ready", "available"];
+            let provisioned = !state.is_some_and(|state| free.contains(&state));
             Some(Slot {
                 provider: object.kind().to_owned(),
                 provisioned,

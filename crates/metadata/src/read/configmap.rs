@@ -21,6 +21,7 @@ pub(super) fn add(catalog: &mut Catalog, name: &Arc<str>, value: &Value) {
     let data = value.get("data").unwrap_or(&none);
     let release =
         fields.text(data, "releaseVersion", "data").filter(|v| *v != PLACEHOLDER_RELEASE).map(str::to_owned);
+    let stamped = fields.text(data, "MCOReleaseImageVersion", "data").map(str::to_owned);
     let default = inner(&mut fields, data, "stream");
     let named: Map<String, Value> = match inner(&mut fields, data, "streams") {
         Some(Value::Object(map)) => map,
@@ -35,12 +36,12 @@ pub(super) fn add(catalog: &mut Catalog, name: &Arc<str>, value: &Value) {
     let base = |key: &str| {
         let mut source = source(&format!("{name}#{key}").into(), Format::ConfigMap);
         source.release_version.clone_from(&release);
+        source.stamped_release.clone_from(&stamped);
         source
     };
-    // The default among the named streams is the one that says what `data.stream` says.
-    let is_default = |candidate: &Value| {
-        default.as_ref().is_some_and(|d| d == candidate || d.get("stream") == candidate.get("stream"))
-    };
+    // The default among the named streams is the one that says what `data.stream` says. Names inside the streams prove
+    // nothing: they are left at old minors.
+    let is_default = |candidate: &Value| default.as_ref() == Some(candidate);
     let default_is_named = named.values().any(is_default);
     if let Some(value) = default.as_ref().filter(|_| !default_is_named) {
         stream::add_as(catalog, base("stream"), value);

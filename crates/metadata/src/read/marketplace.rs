@@ -6,12 +6,14 @@ use serde_json::Value;
 
 use super::fields::Fields;
 use super::source;
-use crate::catalog::{Catalog, Image, SourceId, platform};
+use crate::catalog::{Catalog, Distribution, Image, Source, SourceId, platform};
 use crate::document::Format;
 use crate::{Architecture, ImageReference, MarketplaceImage};
 
 pub(super) fn add(catalog: &mut Catalog, name: &Arc<str>, value: &Value) {
-    let id = catalog.add_source(source(name, Format::Marketplace));
+    // The installer publishes no other distribution on a marketplace.
+    let source = Source { distribution: Distribution::Rhcos, ..source(name, Format::Marketplace) };
+    let id = catalog.add_source(source);
     let mut fields = Fields::new(name);
     for (arch, places) in value.as_object().into_iter().flatten() {
         read(catalog, &mut fields, places, Some(&Architecture::from(arch.as_str())), arch, id);

@@ -135,7 +135,8 @@ impl Reader<'_, '_> {
         path: &str,
         build: Build,
     ) {
-        let release = self.release(entry, path);
+        // Fedora's files of 2021 give the version with the platform's artifacts alone.
+        let release = self.release(entry, path).or_else(|| self.of_artifacts(platform, architecture));
         if let Some(reference) = build(&mut self.fields, entry, path) {
             self.catalog.images.push(Image {
                 platform: platform.into(),
@@ -146,6 +147,13 @@ impl Reader<'_, '_> {
                 source: self.id,
             });
         }
+    }
+
+    fn of_artifacts(&self, platform: &str, architecture: &Architecture) -> Option<Arc<OsVersion>> {
+        let own = |a: &&Artifact| {
+            a.source == self.id && &*a.platform == platform && a.architecture.as_ref() == Some(architecture)
+        };
+        self.catalog.artifacts.iter().rev().find(own)?.version.clone()
     }
 
     fn release(&mut self, entry: &Value, path: &str) -> Option<Arc<OsVersion>> {

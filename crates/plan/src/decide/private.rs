@@ -1,37 +1,43 @@
 //! Platforms whose images lie in a private store: OpenStack, vSphere, Nutanix, Power VS, IBM Cloud, bare metal.
 
 use machines::{Platform, Reference, Role};
-use metadata::{Architecture, Artifact, Distribution, ImageReference, OsVersion};
+use metadata::{Architecture, Artifact, Distribution, Image, ImageReference};
 
 use super::wanted::Wanted;
 use super::{Decider, Verdict};
 use crate::known::Recognised;
 use crate::output::{ArtifactView, ReferenceView};
 use crate::reason::Reason;
+use crate::release::{Missing, Target};
 
 impl Decider<'_, '_> {
     /// The store's image, where its name was given; else the artifact that belongs there.
     pub(super) fn private_image(&mut self) -> Result<Verdict, Verdict> {
         let architecture = self.architecture()?;
-        let (release, stream) = self.target()?;
+        let target = self.target()?;
         let platform = self.slot.platform;
-        let artifacts: Vec<&Artifact> = release
-            .artifacts(&stream, self.artifact_platform(), &architecture)
+        let artifacts: Vec<&Artifact> = target
+            .artifacts(self.artifact_platform(), &architecture)
+            .into_iter()
             .filter(|a| &*a.part == "disk" && self.is_fit(a))
             .collect();
-        let version = artifacts.first().and_then(|a| a.version.as_deref()).cloned();
-        let source = artifacts.first().and_then(|a| release.catalog.source(a.source));
-        let distribution = source.map(|s| s.distribution).filter(|d| *d != Distribution::Unknown);
+        let first = artifacts.first().copied();
+        let object = self.regional_object(&target, &architecture)?;
+        let version =
+            first.and_then(|a| a.version.as_deref()).or_else(|| object.and_then(|o| o.version.as_deref()));
+        let source = first.map(|a| a.source).or_else(|| object.map(|o| o.source));
+        let source = source.and_then(|id| target.release.catalog.source(id));
         let mut views: Vec<ArtifactView> = artifacts.into_iter().map(ArtifactView::of).collect();
-        views.splice(0..0, self.regional_object(&architecture));
+        views.splice(0..0, object.and_then(object_view));
         if views.is_empty() {
             let message = format!("the release publishes no {architecture} artifact for {platform}");
             return Err(Verdict::new(Reason::NoImageForPlatform, message));
         }
+        let wanted = Wanted::new(String::new(), version.cloned(), source, Vec::new());
         let name = self.planner.inputs.facts.image_names.get(&platform);
         let name = name.or_else(|| self.planner.inputs.policy.image_names.get(platform.as_str()));
         let Some(name) = name.cloned() else {
-            return Err(self.not_in_store(views, version, distribution));
+            return Err(self.not_in_store(views, &wanted));
         };
         let known = matches!(self.recognised, Recognised::Installer | Recognised::Adopted);
         if self.slot.reference != Reference::Managed
@@ -41,19 +47,15 @@ impl Decider<'_, '_> {
             return Err(self.unknown_image());
         }
         let values = vec![(Role::Image, name.clone()), (Role::Repeated, name.clone())];
-        self.follow(&Wanted { text: name, version, distribution, newest: None, values })
+        self.follow(&Wanted { text: name, values, ..wanted })
     }
 
-    fn not_in_store(
-        &mut self,
-        views: Vec<ArtifactView>,
-        version: Option<OsVersion>,
-        distribution: Option<Distribution>,
-    ) -> Verdict {
-        let label = distribution.map_or("CoreOS", Distribution::label);
-        let what = version.as_ref().map_or_else(|| label.to_owned(), |v| format!("{label} {v}"));
+    fn not_in_store(&mut self, views: Vec<ArtifactView>, wanted: &Wanted) -> Verdict {
+        let label = wanted.distribution.map_or("CoreOS", Distribution::label);
+        let what = wanted.version.as_ref().map_or_else(|| label.to_owned(), |v| format!("{label} {v}"));
         let location = views.first().map(|v| v.location.clone()).unwrap_or_default();
-        self.to = ReferenceView { reference: None, version: version.map(|v| v.to_string()) };
+        self.to =
+            ReferenceView { reference: None, version: wanted.version.as_ref().map(ToString::to_string) };
         self.artifacts = views;
         let platform = self.slot.platform;
         Verdict::new(Reason::ImageNotInStore, format!("{what} must lie in the store first: {location}"))
@@ -79,28 +81,48 @@ impl Decider<'_, '_> {
     }
 
     /// Power VS and IBM Cloud import from an object in a bucket of the region.
-    fn regional_object(&self, architecture: &Architecture) -> Option<ArtifactView> {
-        let platform = self.slot.platform.in_metadata();
-        let region = self.region.as_deref()?;
-        let images = &self.planner.inputs.release.images;
-        let image = images.iter().find(|i| {
-            &*i.platform == platform
-                && i.architecture.as_ref() == Some(architecture)
-                && i.region.as_deref() == Some(region)
-        })?;
-        let ImageReference::Object { url, .. } = &image.reference else { return None };
-        let file = url.rsplit('/').next().unwrap_or(url);
-        let format = ["ova.gz", "qcow2.gz", "qcow2.xz", "qcow2"]
-            .into_iter()
-            .find(|f| file.ends_with(f))
-            .unwrap_or("ova");
-        Some(ArtifactView {
-            platform: platform.to_owned(),
-            format: format.to_owned(),
-            location: url.clone(),
-            sha256: None,
-            uncompressed_sha256: None,
-            size: None,
-        })
+    fn regional_object<'r>(
+        &self,
+        target: &Target<'_, 'r>,
+        architecture: &Architecture,
+    ) -> Result<Option<&'r Image>, Verdict> {
+        let platform = self.slot.platform;
+        if !matches!(platform, Platform::PowerVs | Platform::IbmCloud) {
+            return Ok(None);
+        }
+        let region = self.region.as_deref();
+        let in_region = |i: &Image| i.region.as_deref() == region;
+        match target.image(platform.in_metadata(), architecture, |_| true, in_region) {
+            Ok(image) => Ok(Some(image)),
+            // Where there is an artifact too, it serves.
+            Err(Missing::Region { .. })
+                if region.is_none() && target.artifacts(platform.in_metadata(), architecture).is_empty() =>
+            {
+                Err(Verdict::new(
+                    Reason::RegionUnknown,
+                    "the image is imported from a bucket of the region, and nothing tells the region",
+                )
+                .next("give --region"))
+            }
+            Err(Missing::Ambiguous { one, other }) => {
+                Err(self.missing(&Missing::Ambiguous { one, other }, architecture))
+            }
+            Err(_) => Ok(None),
+        }
     }
+}
+
+fn object_view(image: &Image) -> Option<ArtifactView> {
+    let ImageReference::Object { url, .. } = &image.reference else { return None };
+    let file = url.rsplit('/').next().unwrap_or(url);
+    let format =
+        ["ova.gz", "qcow2.gz", "qcow2.xz", "qcow2"].into_iter().find(|f| file.ends_with(f)).unwrap_or("ova");
+    Some(ArtifactView {
+        platform: image.platform.to_string(),
+        format: format.to_owned(),
+        location: url.clone(),
+        sha256: None,
+        uncompressed_sha256: None,
+        size: None,
+    })
 }

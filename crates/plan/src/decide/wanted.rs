@@ -1,13 +1,16 @@
 //! The image that a slot should have, on platforms whose images are published.
 
 use machines::{AzureImage, Platform, Reference, Role};
-use metadata::{Architecture, Distribution, Image, ImageReference, MarketplaceImage, OsVersion};
+use metadata::{
+    Architecture, Artifact, Distribution, Image, ImageReference, MarketplaceImage, OsVersion, Source,
+};
 
 use super::{Decider, Verdict};
-use crate::known::Recognised;
+use crate::known::{Recognised, azure_image};
 use crate::output::{ArtifactView, ReferenceView};
+use crate::planner::Untargeted;
 use crate::reason::Reason;
-use crate::release::{Missing, Release, StreamChoice};
+use crate::release::{Missing, Target};
 
 /// The image that a slot should have.
 pub(crate) struct Wanted {
@@ -17,11 +20,29 @@ pub(crate) struct Wanted {
     pub(super) distribution: Option<Distribution>,
     /// The newest version that other regions of the release have.
     pub(super) newest: Option<OsVersion>,
+    /// The OpenShift version of the release that says so.
+    pub(super) release_version: Option<String>,
+    /// That version and the one that the cluster's operators have, where they differ.
+    pub(super) mid_update: Option<(String, String)>,
     /// The new values of the fields.
     pub(super) values: Vec<(Role, String)>,
 }
 
 impl Wanted {
+    pub(super) fn new(
+        text: String,
+        version: Option<OsVersion>,
+        source: Option<&Source>,
+        values: Vec<(Role, String)>,
+    ) -> Self {
+        let distribution = Distribution::of(version.as_ref(), source);
+        let release_version = source.and_then(|s| s.release_version.clone());
+        let stamped = source.and_then(|s| s.stamped_release.clone());
+        let mid_update = release_version.clone().zip(stamped).filter(|(release, stamped)| release != stamped);
+        let distribution = Some(distribution).filter(|d| *d != Distribution::Unknown);
+        Self { text, version, distribution, newest: None, release_version, mid_update, values }
+    }
+
     pub(super) fn view(&self) -> ReferenceView {
         ReferenceView {
             reference: Some(self.text.clone()),
@@ -46,43 +67,36 @@ impl<'a, 's> Decider<'a, 's> {
             return self.wanted_artifact(artifact);
         }
         let architecture = self.architecture()?;
-        let (release, stream) = self.target()?;
+        let target = self.target()?;
         let found = match self.slot.platform {
             Platform::Aws => {
                 let region = self.region()?;
-                release.image(
-                    &stream,
-                    metadata::platform::AWS,
-                    &architecture,
-                    |_| true,
-                    |i| i.region.as_deref() == Some(&*region),
-                )
+                // Images with the Windows licence included are another kind for the same region.
+                let platform = match &self.recognised {
+                    Recognised::Published(known, _) => &*known.image.platform,
+                    _ => metadata::platform::AWS,
+                };
+                target.image(platform, &architecture, |_| true, |i| i.region.as_deref() == Some(&*region))
             }
-            Platform::Azure => self.marketplace(release, &stream, &architecture)?,
-            platform => release.image(&stream, platform.in_metadata(), &architecture, |_| true, |_| true),
+            Platform::Azure => self.marketplace(&target, &architecture)?,
+            platform => target.image(platform.in_metadata(), &architecture, |_| true, |_| true),
         };
         let image = found.map_err(|missing| self.missing(&missing, &architecture))?;
         self.trail.note("release image", || image.reference.text());
-        self.of_image(release, &stream, image, &architecture)
+        self.of_image(&target, image, &architecture)
     }
 
     /// The release that is followed, or the pinned one.
-    pub(super) fn target(&self) -> Result<(&'s Release<'a>, StreamChoice), Verdict> {
-        let planner = self.planner;
-        let Some(pin) = planner.pin else {
-            let architecture = self.architecture.clone().unwrap_or(Architecture::Other(String::new()));
-            let stream = self.stream.clone().map_err(|missing| self.missing(&missing, &architecture))?;
-            return Ok((&planner.release, stream));
-        };
-        let releases = [Some(&planner.release), planner.history.as_ref()];
-        for release in releases.into_iter().flatten() {
-            if let Some(stream) = release.pinned(&pin.release) {
-                return Ok((release, stream));
+    pub(super) fn target(&self) -> Result<Target<'s, 'a>, Verdict> {
+        let nowhere = Architecture::Other(String::new());
+        self.target.clone().map_err(|untargeted| match untargeted {
+            Untargeted::Missing(missing) => self.missing(&missing, &nowhere),
+            Untargeted::Pin(pin) => {
+                let message = format!("the policy pins {pin}, which no metadata that was given holds");
+                Verdict::new(Reason::PinnedReleaseUnknown, message)
+                    .next("give that release's metadata with --known")
             }
-        }
-        let message = format!("the policy pins {}, which no metadata that was given holds", pin.release);
-        Err(Verdict::new(Reason::PinnedReleaseUnknown, message)
-            .next("give that release's metadata with --known"))
+        })
     }
 
     pub(super) fn architecture(&self) -> Result<Architecture, Verdict> {
@@ -104,8 +118,7 @@ impl<'a, 's> Decider<'a, 's> {
     /// The marketplace image of the plan and generation that the set has.
     fn marketplace(
         &mut self,
-        release: &Release<'a>,
-        stream: &StreamChoice,
+        target: &Target<'s, 'a>,
         architecture: &Architecture,
     ) -> Result<Result<&'a Image, Missing>, Verdict> {
         let none = AzureImage::default();
@@ -114,56 +127,59 @@ impl<'a, 's> Decider<'a, 's> {
             _ => &none,
         };
         let plan = self.planner.known.plan_of(&own.publisher, &own.offer).unwrap_or("no-purchase-plan");
-        let generation = self.generation(own, plan, architecture);
+        let generation = self.generation(own, plan, architecture)?;
         let market = |image: &Image| match &image.reference {
             ImageReference::Marketplace(m) => Some((m.plan.clone(), m.generation)),
             _ => None,
         };
-        let found = release.image(
-            stream,
+        let found = target.image(
             metadata::platform::AZURE,
             architecture,
             |i| market(i).is_some(),
             |i| market(i).is_some_and(|(p, g)| p == plan && g == generation),
         );
-        if let Err(Missing::Region { .. }) = found {
-            let message =
-                format!("the release has no {architecture} image of generation {generation}, plan {plan}");
-            return Err(Verdict::new(Reason::NoImageForGeneration, message));
+        match found {
+            Err(Missing::Region { .. }) => {
+                let message = format!(
+                    "the release has no {architecture} image of generation {generation}, plan {plan}"
+                );
+                Err(Verdict::new(Reason::NoImageForGeneration, message))
+            }
+            Err(Missing::Platform) => Err(self.azure_disk(target, architecture)),
+            found => Ok(found),
         }
-        if found == Err(Missing::Platform) {
-            return Err(self.azure_disk(release, stream, architecture));
-        }
-        Ok(found)
     }
 
-    /// Hyper-V generation: of a known image its own; else as the installer and the marketplace name it. Arm is always 2.
-    fn generation(&self, own: &AzureImage, plan: &str, architecture: &Architecture) -> u8 {
-        if let Recognised::Published(known) = &self.recognised
-            && let ImageReference::Marketplace(market) = &known.image.reference
-        {
-            return market.generation;
-        }
-        let second = if *architecture == Architecture::Aarch64 {
-            true
-        } else if !own.resource_id.is_empty() {
-            own.resource_id.contains("gen2")
-        } else if plan == "no-purchase-plan" {
-            own.sku.contains("v2")
-        } else {
-            !own.sku.contains("gen1")
+    /// Hyper-V generation: of a known image its own; else as the installer and the marketplace name theirs. Arm is
+    /// always 2. Of any other image nothing tells it.
+    fn generation(&self, own: &AzureImage, plan: &str, architecture: &Architecture) -> Result<u8, Verdict> {
+        let market = match &self.recognised {
+            Recognised::Published(known, _) => match &known.image.reference {
+                ImageReference::Marketplace(market) => Some(market.generation),
+                _ => None,
+            },
+            _ => None,
         };
-        if second { 2 } else { 1 }
+        let second = match (&self.recognised, market) {
+            (_, Some(generation)) => return Ok(generation),
+            _ if *architecture == Architecture::Aarch64 => true,
+            (Recognised::Installer, _) => azure_image(&own.resource_id)
+                .is_some_and(|(_, image)| image.split("/images/").last().unwrap_or(&image).contains("-gen2")),
+            (Recognised::Offer, _) if plan == "no-purchase-plan" => own.sku.contains("v2"),
+            (Recognised::Offer, _) => !own.sku.contains("gen1"),
+            _ => {
+                let message = "nothing tells the Hyper-V generation of the machines";
+                return Err(Verdict::new(Reason::GenerationUnknown, message).next(
+                    "name the marketplace image of the right generation once; it is followed from then on",
+                ));
+            }
+        };
+        Ok(if second { 2 } else { 1 })
     }
 
     /// Releases before 4.20 have no marketplace images; each cluster uploads the disk.
-    fn azure_disk(
-        &mut self,
-        release: &Release<'a>,
-        stream: &StreamChoice,
-        architecture: &Architecture,
-    ) -> Verdict {
-        let disk = release.artifacts(stream, "azure", architecture).find(|a| &*a.part == "disk");
+    fn azure_disk(&mut self, target: &Target<'s, 'a>, architecture: &Architecture) -> Verdict {
+        let disk = target.artifacts("azure", architecture).into_iter().find(|a| &*a.part == "disk");
         self.artifacts = disk.map(ArtifactView::of).into_iter().collect();
         match disk {
             Some(disk) => Verdict::new(
@@ -180,16 +196,10 @@ impl<'a, 's> Decider<'a, 's> {
 
     fn of_image(
         &mut self,
-        release: &Release<'a>,
-        stream: &StreamChoice,
+        target: &Target<'s, 'a>,
         image: &'a Image,
         architecture: &Architecture,
     ) -> Result<Wanted, Verdict> {
-        let source = release.catalog.source(image.source);
-        let distribution = source.map(|s| s.distribution).filter(|d| *d != Distribution::Unknown);
-        let regional = image.region.is_some();
-        let newest =
-            regional.then(|| release.newest(stream, &image.platform, architecture)).flatten().cloned();
         let text = match &image.reference {
             ImageReference::Gcp { project: None, url, .. } => {
                 let url = url.clone().unwrap_or_default();
@@ -205,7 +215,12 @@ impl<'a, 's> Decider<'a, 's> {
             ImageReference::Marketplace(market) => azure_values(market),
             _ => vec![(Role::Image, text.clone())],
         };
-        Ok(Wanted { text, version: image.version.as_deref().cloned(), distribution, newest, values })
+        let source = target.release.catalog.source(image.source);
+        let mut wanted = Wanted::new(text, image.version.as_deref().cloned(), source, values);
+        if image.region.is_some() && target.build.is_none() {
+            wanted.newest = target.newest(&image.platform, architecture).cloned();
+        }
+        Ok(wanted)
     }
 
     /// A Google path keeps the address that stands in front of it.
@@ -220,29 +235,48 @@ impl<'a, 's> Decider<'a, 's> {
     }
 
     /// The release's artifact in the place of an older one at the vendor's own address (`provisioningOSDownloadURL`).
-    fn wanted_artifact(&mut self, current: &metadata::Artifact) -> Result<Wanted, Verdict> {
+    fn wanted_artifact(&mut self, current: &Artifact) -> Result<Wanted, Verdict> {
         let architecture = current.architecture.clone().map_or_else(|| self.architecture(), Ok)?;
-        let (release, stream) = self.target()?;
-        let mut same =
-            release.artifacts(&stream, &current.platform, &architecture).filter(|a| a.part == current.part);
+        let target = self.target()?;
+        let all = target.artifacts(&current.platform, &architecture);
         // gz became xz, and names changed: what counts is what comes out.
         let kind = |format: &str| format.split('.').next().unwrap_or(format).to_owned();
-        let found = same.find(|a| kind(&a.format) == kind(&current.format));
+        let found =
+            all.into_iter().find(|a| a.part == current.part && kind(&a.format) == kind(&current.format));
         let Some(artifact) = found else {
             let message =
                 format!("the release has no {architecture} {} {}", current.platform, current.format);
             return Err(Verdict::new(Reason::NoImageForPlatform, message));
         };
-        let distribution = release.catalog.source(artifact.source).map(|s| s.distribution);
         let own = self.slot.reference.text().unwrap_or_default();
-        let checksum = artifact.uncompressed_sha256.clone().or_else(|| artifact.sha256.clone());
-        let text = match (own.split_once("?sha256="), &checksum) {
-            (Some(_), Some(checksum)) => format!("{}?sha256={checksum}", artifact.location),
-            _ => artifact.location.clone(),
+        // The checksum stays of the kind that it is: of the file, or of what is in it.
+        let same_kind = |old: &str| {
+            if current.uncompressed_sha256.as_deref() == Some(old) {
+                artifact.uncompressed_sha256.clone()
+            } else if current.sha256.as_deref() == Some(old) {
+                artifact.sha256.clone()
+            } else {
+                None
+            }
+        };
+        let foreign = || {
+            Verdict::new(
+                Reason::NotEditable,
+                "the checksum beside the URL is of a kind that no metadata gives",
+            )
+            .next("give the checksum as the sha256 that the release metadata has")
+        };
+        let text = match own.split_once("?sha256=") {
+            Some((_, old)) => format!("{}?sha256={}", artifact.location, same_kind(old).ok_or_else(foreign)?),
+            None => artifact.location.clone(),
         };
         let mut values = vec![(Role::Image, text.clone())];
-        values.extend(checksum.map(|checksum| (Role::Checksum, checksum)));
-        Ok(Wanted { text, version: artifact.version.as_deref().cloned(), distribution, newest: None, values })
+        if let Some(field) = self.slot.fields.iter().find(|f| f.role == Role::Checksum) {
+            let checksum = field.value.as_deref().and_then(same_kind).ok_or_else(foreign)?;
+            values.extend([(Role::Checksum, checksum), (Role::ChecksumType, "sha256".to_owned())]);
+        }
+        let source = target.release.catalog.source(artifact.source);
+        Ok(Wanted::new(text, artifact.version.as_deref().cloned(), source, values))
     }
 
     pub(super) fn missing(&self, missing: &Missing, architecture: &Architecture) -> Verdict {
@@ -276,7 +310,7 @@ impl<'a, 's> Decider<'a, 's> {
                     "the release publishes {architecture} images in {have} regions, none in {region}"
                 );
                 Verdict::new(Reason::NoImageForRegion, message)
-                    .next("copy the image into the region, and name it under `adopt` in the policy")
+                    .next("import the release's disk in the region yourself, and name that image in the set")
             }
             Missing::Ambiguous { one, other } => {
                 let message = format!("the metadata names {one} and {other} for the same place");
@@ -284,37 +318,6 @@ impl<'a, 's> Decider<'a, 's> {
                     .next("give one release with --release, older ones with --known")
             }
         }
-    }
-}
-
-impl Release<'_> {
-    /// The sources that a pin names: by OS version, or by the OpenShift version of the release that carries them.
-    fn pinned(&self, release: &str) -> Option<StreamChoice> {
-        let catalog = self.catalog;
-        let of_release = |s: &metadata::Source| s.release_version.as_deref() == Some(release);
-        let versions = catalog.images.iter().map(|i| (&i.version, i.source));
-        let versions = versions.chain(catalog.artifacts.iter().map(|a| (&a.version, a.source)));
-        let holding: Vec<_> = versions
-            .filter(|(v, _)| v.as_ref().is_some_and(|v| v.as_str() == release))
-            .map(|(_, id)| id)
-            .collect();
-        let sources: Vec<bool> = catalog
-            .sources
-            .iter()
-            .map(|s| {
-                of_release(s)
-                    || holding.iter().any(|id| catalog.source(*id).is_some_and(|h| std::ptr::eq(h, s)))
-            })
-            .collect();
-        // What several documents say of one build is one build.
-        let first = sources.iter().position(|held| *held)?;
-        let sources = (0..sources.len()).map(|n| n == first).collect();
-        Some(self.choice(first, sources))
-    }
-
-    fn choice(&self, first: usize, sources: Vec<bool>) -> StreamChoice {
-        let name = self.catalog.sources.get(first).and_then(|s| s.os_stream.clone());
-        StreamChoice::of(name, sources)
     }
 }
 
