@@ -42,12 +42,6 @@ pub enum RewriteError {
         #[source]
         source: EditError,
     },
-    /// The file is not meant to be written.
-    #[error("{path}: is read-only")]
-    ReadOnly {
-        /// The file.
-        path: String,
-    },
     /// The file cannot be written.
     #[error("{path}: cannot be written")]
     Write {
@@ -98,9 +92,6 @@ pub fn write(path: &Path, read: Digest, text: &str) -> Result<(), RewriteError> 
     let failed = |source| RewriteError::Write { path: path.display().to_string(), source };
     let target = fs::canonicalize(path).map_err(failed)?;
     let old = fs::metadata(&target).map_err(failed)?;
-    if old.permissions().readonly() {
-        return Err(RewriteError::ReadOnly { path: path.display().to_string() });
-    }
     let directory = target.parent().unwrap_or(Path::new("."));
     let mut file = tempfile::Builder::new().prefix(".bootwright-").tempfile_in(directory).map_err(failed)?;
     file.write_all(text.as_bytes()).map_err(failed)?;

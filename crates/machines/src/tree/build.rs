@@ -208,7 +208,8 @@ impl Builder<'_> {
                 Event::Scalar(text, style, anchor, tag) => {
                     let mut node = self.scalar(&text, style, place(), tag.is_some());
                     if matches!(node.content, Content::Scalar { style: Style::Empty, .. }) {
-                        node.place = self.behind_colon(stack.last()).filter(|_| anchor == 0);
+                        // An anchor or a tag would stand behind the value then.
+                        node.place = self.behind_colon(stack.last()).filter(|_| anchor == 0 && tag.is_none());
                     }
                     self.finish(node, anchor)
                 }
