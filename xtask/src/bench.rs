@@ -22,6 +22,9 @@ pub(crate) struct Args {
     /// How many pairs are run
     #[arg(long, default_value_t = 5)]
     rounds: usize,
+    /// Release metadata: a whole stream makes the work real [default: the examples' part of one]
+    #[arg(long)]
+    release: Option<std::path::PathBuf>,
 }
 
 pub(crate) fn run(arguments: &Args) -> anyhow::Result<()> {
@@ -33,7 +36,8 @@ pub(crate) fn run(arguments: &Args) -> anyhow::Result<()> {
     }
     let program = binary("release")?;
     let folder = tempfile::tempdir()?;
-    let release = root().join("examples/release/rhcos-4.20.json");
+    let example = || root().join("examples/release/rhcos-4.20.json");
+    let release = arguments.release.clone().unwrap_or_else(example);
     println!("plan: {} MachineSets, one file each, against {}", arguments.sets, release.display());
     let tree = folder.path().join("tree");
     write_tree(&tree, arguments.sets)?;

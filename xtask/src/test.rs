@@ -1,9 +1,12 @@
 //! `cargo xtask test`: everything, as CI runs it.
 
+use std::io::{BufRead as _, BufReader};
 use std::path::PathBuf;
-use std::process::Command;
+use std::process::{Command, Stdio};
 
-use crate::run::shown;
+use anyhow::{Context as _, ensure};
+
+use crate::run::{root, shown};
 use crate::{corpus, generate};
 
 const CARGO_DENY: &str = "0.20.2";
@@ -14,8 +17,32 @@ pub(crate) fn run() -> anyhow::Result<()> {
     deny()?;
     generate::run(true)?;
     corpus::run()?;
-    // Last, so that the closing lines of a run are those of its tests.
-    shown("cargo test --workspace --quiet")
+    tests()
+}
+
+/// All tests, with one closing line for all of their binaries.
+fn tests() -> anyhow::Result<()> {
+    let line = ["test", "--workspace", "--lib", "--bins", "--tests", "--no-fail-fast"];
+    println!("+ cargo {}", line.join(" "));
+    let mut child = Command::new("cargo").args(line).current_dir(root()).stdout(Stdio::piped()).spawn()?;
+    let output = child.stdout.take().context("no pipe")?;
+    let (mut passed, mut failed) = (0, 0);
+    for line in BufReader::new(output).lines() {
+        let line = line?;
+        println!("{line}");
+        if let Some(result) = line.strip_prefix("test result: ") {
+            let count = |word: &str| {
+                let before = result.split(word).next().unwrap_or_default();
+                before.rsplit(' ').next().and_then(|n| n.parse::<usize>().ok()).unwrap_or_default()
+            };
+            passed += count(" passed");
+            failed += count(" failed");
+        }
+    }
+    let status = child.wait()?;
+    println!("{passed} passed, {failed} failed");
+    ensure!(status.success() && passed > 0, "the tests failed: {status}");
+    Ok(())
 }
 
 /// Licences, duplicates and origins of dependencies. The program is built once and kept in the user's cache.

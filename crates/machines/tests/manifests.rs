@@ -338,3 +338,120 @@ proptest! {
         let _ = edit::apply("größe: 'ü' und noch mehr", &edits);
     }
 }
+
+fn json_set(image: &str) -> String {
+    format!(
+        r#"{{"apiVersion": "machine.openshift.io/v1beta1", "kind": "MachineSet", "metadata": {{"name": "w"}}, "spec": {{"template": {{"spec": {{"providerSpec": {{"value": {{"kind": "AzureMachineProviderSpec", "image": {image}}}}}}}}}}}}}"#
+    )
+}
+
+#[test]
+fn json_stays_json() {
+    let text = json_set(r#"{"offer": null, "publisher": "", "sku": ""}"#);
+    let edits: Vec<Edit> =
+        one(&text).fields.iter().filter_map(|f| Some(f.site.as_ref()?.write("x"))).collect();
+    let new = edit::apply(&text, &edits).unwrap();
+    let value: serde_json::Value = serde_json::from_str(&new).expect("still JSON");
+    let image = &value["spec"]["template"]["spec"]["providerSpec"]["value"]["image"];
+    for key in ["offer", "publisher", "sku", "version", "resourceID", "type"] {
+        assert_eq!(image[key], "x", "{new}");
+    }
+}
+
+#[test]
+fn several_missing_fields_each_get_a_line_and_comments_stay_with_their_keys() {
+    let base = "kind: AzureMachineProviderSpec\nimage:\n  offer: b\n  publisher: a # who\n  # the version\n  version: d\nlocation: l";
+    for crlf in [false, true] {
+        let text = machine_set(base);
+        let text = if crlf { text.replace('\n', "\r\n") } else { text };
+        let edits: Vec<Edit> = one(&text)
+            .fields
+            .iter()
+            .filter(|f| !f.exists)
+            .map(|f| f.site.as_ref().unwrap().write("x"))
+            .collect();
+        let new = edit::apply(&text, &edits).unwrap();
+        let lines = "publisher: a # who\n            resourceID: x\n            sku: x\n            type: x\n            # the version\n";
+        let lines = if crlf { lines.replace('\n', "\r\n") } else { lines.to_owned() };
+        assert!(new.contains(&lines), "{new}");
+        assert_eq!(new.matches('\n').count(), text.matches('\n').count() + 3);
+        assert_eq!(crlf, !new.replace("\r\n", "").contains('\n'));
+    }
+}
+
+#[test]
+fn json_lines_arrays_and_nested_lists_are_read() {
+    let set = json_set("{}");
+    assert_eq!(slots(&format!("{set}\n{set}\n")).len(), 2, "one a line");
+    assert_eq!(slots(&format!("[{set}, {set}]")).len(), 2, "an array");
+    let list = format!(r#"{{"kind": "List", "items": [{{"kind": "MachineSetList", "items": [{set}]}}]}}"#);
+    assert_eq!(slots(&list).len(), 1, "a list in a list");
+    // A YAML parser does not take a raw DEL; the value is read all the same, and cannot be edited.
+    let odd = set.replace("\"name\": \"w\"", "\"name\": \"w\u{7f}\"");
+    let slot = one(&odd);
+    assert!(slot.fields.iter().all(|f| f.site.is_none()));
+    // The second of two values stands where the file has it.
+    let text = format!("{set}\n{}", json_set(r#"{"publisher": "a"}"#));
+    let second = &slots(&text)[1];
+    let site = second.fields.iter().find(|f| f.role == Role::Publisher).unwrap().site.as_ref().unwrap();
+    assert_eq!(edit::apply(&text, &[site.write("z")]).unwrap(), text.replace("\"a\"", "\"z\""));
+    assert_eq!(second.object.line, 2);
+}
+
+#[test]
+fn truncated_json_on_one_line_is_told() {
+    let set = json_set("{}");
+    let broken = &set[..set.len() - 1];
+    assert!(Inventory::looks_like_machines(broken));
+    let mut errors = 0;
+    tree::documents(broken, |d| errors += usize::from(d.is_err()));
+    assert_eq!(errors, 1);
+}
+
+#[test]
+fn merges_of_merges_cost_no_time() {
+    let mut text = "apiVersion: v1\nkind: MachineSet\nx0: &a0 {x: 1}\n".to_owned();
+    for n in 1..60 {
+        let line = format!("x{n}: &a{n} {{<<: [*a{}, *a{}]}}\n", n - 1, n - 1);
+        text.push_str(&line);
+    }
+    text.push_str("<<: *a59\n");
+    assert!(slots(&text).is_empty());
+}
+
+#[test]
+fn a_name_is_never_written_where_an_id_stands() {
+    let slot = one(&machine_set("kind: NutanixMachineProviderConfig\nimage: {type: uuid, uuid: u}"));
+    assert!(slot.fields.is_empty());
+    let slot = one(&machine_set("kind: NutanixMachineProviderConfig\nimage: {type: name, name: n}"));
+    assert_eq!(slot.fields.len(), 1);
+}
+
+#[test]
+fn a_template_is_copied_only_where_the_copy_means_the_same() {
+    let template = "apiVersion: infrastructure.cluster.x-k8s.io/v1beta2\nkind: AWSMachineTemplate\nmetadata:\n  name: t\nspec:\n  template:\n    spec:\n      ami:\n        id: ami-1\n      note: |+\n        kept\n\n";
+    let copy = |text: &str| {
+        let document = slots(text)[0].template.clone().unwrap().document;
+        document.map(|range| text[range].to_owned())
+    };
+    assert_eq!(copy(template).as_deref(), Some(template));
+    let indented: String =
+        template.lines().map(|l| if l.is_empty() { "\n".to_owned() } else { format!("  {l}\n") }).collect();
+    assert!(copy(&format!("---\n{indented}")).unwrap().starts_with("  apiVersion"));
+    assert_eq!(
+        copy(&format!("# of this file\n---\n{template}# of the next\n---\nkind: Pod\n")).as_deref(),
+        Some(template)
+    );
+    assert_eq!(copy(&template.replace("apiVersion: i", "--- &a\napiVersion: i")).as_deref(), Some(template));
+    assert_eq!(
+        copy(&format!("%TAG ! tag:example.com,2000:\n---\n{template}")),
+        None,
+        "a directive would be lost"
+    );
+    assert_eq!(
+        copy(&format!(
+            "--- {{apiVersion: infrastructure.cluster.x-k8s.io/v1, kind: AWSMachineTemplate, metadata: {{name: t}}, spec: {{template: {{spec: {{ami: {{id: i}}}}}}}}}}\n"
+        )),
+        None
+    );
+}

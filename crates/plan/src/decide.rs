@@ -1,5 +1,7 @@
 //! One slot, from facts to decision. The order of the questions is the order of the functions in [`Decider::verdict`].
 
+mod allowed;
+mod distance;
 mod private;
 mod wanted;
 
@@ -12,8 +14,7 @@ use crate::change::{self, Change};
 use crate::facts::ClusterArchitecture;
 use crate::known::{Boot, Recognised};
 use crate::output::{
-    Action, ArtifactView, Decision, Finding, ObjectView, ReferenceView, Severity, SkewState, SkewView,
-    SlotView,
+    Action, ArtifactView, Decision, Finding, ObjectView, ReferenceView, Severity, SkewState, SlotView,
 };
 use crate::planner::Planner;
 use crate::planner::Untargeted;
@@ -440,105 +441,6 @@ impl<'a, 's> Decider<'a, 's> {
         Ok(Verdict::new(Reason::UpToDate, format!("at {}", wanted.label())))
     }
 
-    /// Whether the policy allows machines to boot the image at all.
-    fn allowed_by_policy(&self, wanted: &Wanted) -> Result<(), Verdict> {
-        let policy = self.planner.inputs.policy;
-        if let Some(to) = &self.planner.inputs.facts.updating_to {
-            let message =
-                format!("the cluster is on its way to {to}; new machines of now still run what was before");
-            return Err(
-                Verdict::new(Reason::ClusterUpdating, message).next("plan again when the update is complete")
-            );
-        }
-        if let Some((release, stamped)) = &wanted.mid_update {
-            let message =
-                format!("the metadata is of {release}, the cluster's operators are at {stamped} still");
-            return Err(
-                Verdict::new(Reason::ClusterUpdating, message).next("plan again when the update is complete")
-            );
-        }
-        if let Some(version) = &wanted.version
-            && policy.deny.iter().any(|denied| denied == version.as_str())
-        {
-            return Err(Verdict::new(Reason::Denied, format!("the policy denies {version}")));
-        }
-        let Some(minimum) = policy.minimum_age_hours() else { return Ok(()) };
-        let Some(age) = wanted.version.as_ref().and_then(|v| skew::hours_since(v, self.planner.inputs.now))
-        else {
-            let message =
-                format!("nothing tells the age of {}, the policy asks for {minimum} hours", wanted.label());
-            return Err(Verdict::new(Reason::TooYoung, message));
-        };
-        if age < i64::from(minimum) {
-            let message = format!("{} is {age} hours old, the policy asks for {minimum}", wanted.label());
-            return Err(Verdict::new(Reason::TooYoung, message)
-                .next(format!("in {} hours", i64::from(minimum) - age)));
-        }
-        Ok(())
-    }
-
-    /// Whether the order of versions allows the move, and what it is called.
-    fn allowed(&self, wanted: &Wanted) -> Result<Reason, Verdict> {
-        self.allowed_by_policy(wanted)?;
-        let policy = self.planner.inputs.policy;
-        let change = self.boot.distribution.zip(wanted.distribution).filter(|(from, to)| from != to);
-        if let Some((from, to)) = change.filter(|_| !policy.allow_distribution_change) {
-            let message = format!("the image is {}, the release's is {}", from.label(), to.label());
-            return Err(Verdict::new(Reason::DistributionChange, message)
-                .next("set allowDistributionChange in the policy"));
-        }
-        if self.planner.pin.is_some() {
-            return Ok(Reason::Pinned);
-        }
-        // The image of the day of the installation is older than any release that followed; for an adopted one the
-        // user's word stands.
-        let by_word = matches!(self.recognised, Recognised::Installer | Recognised::Adopted);
-        if change.is_none() && !by_word {
-            self.not_backwards(wanted)?;
-        }
-        Ok(match self.recognised {
-            _ if self.in_wrong_place() => Reason::WrongPlace,
-            Recognised::Installer => Reason::InstallerImage,
-            Recognised::Adopted => Reason::Adopted,
-            _ => Reason::NewerImage,
-        })
-    }
-
-    fn not_backwards(&self, wanted: &Wanted) -> Result<(), Verdict> {
-        if self.planner.inputs.policy.allow_downgrade {
-            return Ok(());
-        }
-        let own = self.slot.reference.text().unwrap_or_default();
-        let (Some(from), Some(to)) = (&self.boot.version, &wanted.version) else {
-            let which = if self.boot.version.is_none() { &own } else { &wanted.text };
-            let message =
-                format!("the version of `{which}` is unknown, so nothing tells whether it is older");
-            return Err(Verdict::new(Reason::CannotCompare, message)
-                .next("set allowDowngrade in the policy, or pin the release"));
-        };
-        match from.compare(to) {
-            Some(Ordering::Less) => Ok(()),
-            Some(Ordering::Equal) if self.in_wrong_place() || self.slot.platform == Platform::Azure => Ok(()),
-            Some(Ordering::Equal) => {
-                let message = format!("{to} is published as `{own}` and as `{}` for one place", wanted.text);
-                Err(Verdict::new(Reason::SameVersionOtherImage, message)
-                    .next("compare the metadata with `release lint`"))
-            }
-            Some(Ordering::Greater) => {
-                let (from_date, to_date) = (from.date_text(), to.date_text());
-                let message =
-                    format!("the set boots {from} ({from_date}), the release's {to} ({to_date}) is older");
-                Err(Verdict::new(Reason::WouldDowngrade, message)
-                    .next("pin the release in the policy to roll back"))
-            }
-            None => {
-                let message = format!("nothing tells which of {from} and {to} is newer");
-                Err(Verdict::new(Reason::CannotCompare, message)
-                    .next("set allowDowngrade in the policy, or pin the release"))
-            }
-        }
-    }
-
     fn change_message(&self, wanted: &Wanted) -> String {
         let to = wanted.label();
         let Some(from) = &self.boot.version else {
@@ -599,63 +501,6 @@ impl<'a, 's> Decider<'a, 's> {
             self.change = Change::default();
         }
         verdict
-    }
-
-    fn skew(&self, verdict: &Verdict) -> SkewView {
-        let limits = &self.planner.inputs.policy.skew;
-        let reason = verdict.reason;
-        let in_release = reason == Reason::ImageInRelease;
-        let newest =
-            self.target.as_ref().ok().zip(self.architecture.as_ref()).and_then(|(target, architecture)| {
-                target.newest(self.slot.platform.in_metadata(), architecture)
-            });
-        let wanted = self.to.version.as_deref().and_then(|v| v.parse::<OsVersion>().ok());
-        // A marketplace's versions are compared with the marketplace's, and a pinned build with itself.
-        let own_scale = self.slot.platform == Platform::Azure || self.planner.pin.is_some();
-        let release = if own_scale { wanted.as_ref() } else { newest.or(wanted.as_ref()) };
-        let limited =
-            |boot: &Boot, state: SkewState| match skew::against(limits, boot, self.architecture.as_ref()) {
-                skew::Verdict::Outside(limit) => (SkewState::Violation, Some(limit)),
-                skew::Verdict::Undecided(limit) => (SkewState::Unknown, Some(limit)),
-                skew::Verdict::Within => (state, None),
-            };
-        let follows = reason == Reason::DistributionChange;
-        let managed = self.slot.reference == Reference::Managed && reason == Reason::Managed;
-        let release_version = self.to_release.clone();
-        let booted = Boot { version: wanted.clone(), release_version, ..Boot::default() };
-        let (state, limit) = match (in_release, managed) {
-            (true, _) => (SkewState::Current, None),
-            (_, true) => limited(&booted, skew::state(wanted.as_ref(), release)),
-            _ => {
-                // Versions of two distributions are never compared.
-                let release = release.filter(|_| !follows);
-                let mut state = skew::state(self.boot.version.as_ref(), release);
-                // Without a version, being the release's own image still is proof.
-                if state == SkewState::Unknown && reason.action() == Action::Current {
-                    state = SkewState::Current;
-                }
-                limited(&self.boot, state)
-            }
-        };
-        let after = match reason.action() {
-            Action::Update => limited(&booted, skew::state(wanted.as_ref(), release)).0,
-            _ => state,
-        };
-        let not_counted =
-            [Reason::ReadOnly, Reason::NotCoreOS, Reason::TemplateUnreferenced, Reason::Placeholder];
-        SkewView {
-            state,
-            after,
-            counts: !not_counted.contains(&reason),
-            boot: if managed {
-                self.to.version.clone()
-            } else {
-                self.boot.version.as_ref().map(ToString::to_string)
-            },
-            release: release.map(ToString::to_string),
-            age_days: self.boot.version.as_ref().and_then(|v| skew::age_days(v, self.planner.inputs.now)),
-            limit,
-        }
     }
 
     fn find(&mut self, reason: FindingReason, severity: Severity, message: String) {

@@ -453,3 +453,212 @@ fn one_sets_trouble_is_one_decision() {
     assert_eq!(reasons, [Reason::NewerImage, Reason::NoImageForRegion, Reason::UpToDate]);
     assert_eq!(plan.summary.actions["update"], 1);
 }
+
+fn kubevirt(image: &str) -> String {
+    format!(
+        "apiVersion: cluster.x-k8s.io/v1beta1\nkind: MachineSet\nmetadata: {{name: s}}\nspec: {{template: {{spec: {{infrastructureRef: {{kind: KubevirtMachineTemplate, name: t}}}}}}}}\n---\napiVersion: infrastructure.cluster.x-k8s.io/v1alpha1\nkind: KubevirtMachineTemplate\nmetadata:\n  name: t\nspec:\n  template:\n    spec:\n      virtualMachineTemplate:\n        spec:\n          template:\n            spec:\n              volumes:\n              - containerDisk:\n                  image: {image}\n"
+    )
+}
+
+/// One tag serves every architecture: it proves none, and no version.
+#[test]
+fn a_tag_that_moves_names_no_one_image() {
+    let container = |digest: &str| json!({"release": "9.6.20260217-1", "image": "quay.io/x:rhel-9.6", "digest-ref": format!("quay.io/x@sha256:{digest}")});
+    let mut release = new();
+    release["architectures"]["s390x"]["images"]["kubevirt"] = container("s");
+    release["architectures"]["x86_64"]["images"]["kubevirt"] = container("x");
+    let mut known = release.clone();
+    known["architectures"]["x86_64"]["images"]["kubevirt"] = json!({"release": "9.6.20251212-1", "image": "quay.io/x:rhel-9.6", "digest-ref": "quay.io/x@sha256:o"});
+    let case =
+        |image: &str| Case::new(kubevirt(image)).release(vec![release.clone()]).known(vec![known.clone()]);
+    case("quay.io/x:rhel-9.6").is(Reason::NoImageId);
+    let decision = case("quay.io/x@sha256:o").is(Reason::NewerImage);
+    assert_eq!(decision.to.reference.as_deref(), Some("quay.io/x@sha256:x"));
+}
+
+#[test]
+fn a_pin_names_one_build_and_keeps_the_os_stream() {
+    let ten = stream("10.2.20260405-0", &[("x86_64", "us-east-1", "ami-ten")], "rhcos-ten");
+    let map = |nine: &Value, ten: &Value| {
+        let streams = json!({"rhel-10": ten, "rhel-9": nine}).to_string();
+        json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"releaseVersion": "5.0.0", "stream": nine.to_string(), "streams": streams}})
+    };
+    let pinned = |pin: &str| {
+        Case::aws("ami-old-x").release(vec![map(&new(), &ten)]).policy(json!({"pin": {"release": pin}}))
+    };
+    assert_eq!(pinned("5.0.0").is(Reason::Pinned).to.reference.as_deref(), Some("ami-new-x"));
+    assert_eq!(pinned("9.6.20260217-1").is(Reason::Pinned).to.reference.as_deref(), Some("ami-new-x"));
+    let mut labelled = pinned("10.2.20260405-0");
+    labelled.manifest =
+        labelled.manifest.replace("tier: web", "machineconfiguration.openshift.io/osstream: rhel-9");
+    labelled.is(Reason::StreamNotInRelease);
+    // A build that lags in one region is not delivered by another build there.
+    let mut lagging = new();
+    lagging["architectures"]["x86_64"]["images"]["aws"]["regions"]["me-central-1"] =
+        json!({"release": "9.6.20260112-0", "image": "ami-me"});
+    let pin = json!({"pin": {"release": "9.6.20260112-0"}});
+    Case::aws("ami-old-x").release(vec![lagging]).policy(pin).is(Reason::NoImageForRegion);
+}
+
+#[test]
+fn images_whose_order_is_unknown_are_not_moved_between() {
+    let mut release = new();
+    release["architectures"]["x86_64"]["images"]["gcp"].as_object_mut().unwrap().remove("release");
+    let set = provider(
+        "{kind: GCPMachineProviderSpec, disks: [{boot: True, image: projects/rhcos-cloud/global/images/rhcos-old}]}",
+    );
+    let case = || Case::new(set.clone()).release(vec![release.clone()]);
+    case().is(Reason::CannotCompare);
+    assert_eq!(
+        case().policy(json!({"allowDowngrade": true})).is(Reason::NewerImage).skew.after,
+        SkewState::Unknown
+    );
+    case().policy(json!({"minimumAge": "1h"})).is(Reason::TooYoung);
+    let marketplace = |version: &str| {
+        provider(&format!(
+            "{{kind: AzureMachineProviderSpec, image: {{publisher: azureopenshift, offer: aro4, sku: 419-v2, version: {version}}}}}"
+        ))
+    };
+    let mut azure = new();
+    azure["architectures"]["x86_64"]["rhel-coreos-extensions"]["marketplace"]["azure"]["no-purchase-plan"]
+        ["hyperVGen2"] =
+        json!({"publisher": "azureopenshift", "offer": "aro4", "sku": "420-v2", "version": "9.6.20251015"});
+    Case::new(marketplace("latest")).release(vec![azure.clone()]).is(Reason::NoImageId);
+    Case::new(marketplace("421.1.2027")).release(vec![azure]).is(Reason::CannotCompare);
+}
+
+#[test]
+fn the_generation_of_an_azure_image_is_proven_or_waited_for() {
+    let mut release = new();
+    let image = |sku: &str| json!({"publisher": "azureopenshift", "offer": "aro4", "sku": sku, "version": "9.6.20251015"});
+    release["architectures"]["x86_64"]["rhel-coreos-extensions"]["marketplace"]["azure"]["no-purchase-plan"] =
+        json!({"hyperVGen1": image("aro_420"), "hyperVGen2": image("420-v2")});
+    // A cluster whose own name holds the word.
+    let id = "/resourceGroups/gen2lab-rg/providers/Microsoft.Compute/images/gen2lab";
+    let set = |id: &str| {
+        provider(&format!(
+            "{{kind: AzureMachineProviderSpec, image: {{publisher: '', offer: '', sku: '', version: '', resourceID: {id}}}}}"
+        ))
+    };
+    let case = Case::new(set(id))
+        .release(vec![release.clone()])
+        .facts(|f| f.infrastructure_name = Some("gen2lab".into()));
+    assert_eq!(
+        case.is(Reason::InstallerImage).to.reference.as_deref(),
+        Some("azureopenshift/aro4/aro_420/9.6.20251015")
+    );
+    let adopted =
+        Case::new(set("/x/mine")).release(vec![release.clone()]).policy(json!({"adopt": ["/x/mine"]}));
+    adopted.is(Reason::GenerationUnknown);
+}
+
+#[test]
+fn the_installers_own_image_is_told_by_its_whole_name() {
+    let set =
+        |template: &str| provider(&format!("{{kind: VSphereMachineProviderSpec, template: {template}}}"));
+    let mut release = new();
+    release["architectures"]["x86_64"]["artifacts"]["vmware"] = json!({"release": "9.6.20260217-1", "formats": {"ova": {"disk": {"location": "https://example.com/rhcos-vmware.ova", "sha256": "cc"}}}});
+    let case = |template: &str| {
+        Case::new(set(template))
+            .release(vec![release.clone()])
+            .policy(json!({"imageNames": {"vsphere": "new"}}))
+            .facts(|f| {
+                f.infrastructure_name = Some("c-1".into());
+                f.failure_domains = ["east-1a".to_owned()].into();
+            })
+    };
+    for own in [
+        "c-1-rhcos",
+        "c-1-rhcos-generated-region-generated-zone",
+        "c-1-rhcos-east-1a",
+        "/dc/vm/c-1/c-1-rhcos",
+    ] {
+        case(own).is(Reason::InstallerImage);
+    }
+    for other in ["c-1-rhcos-hardened-by-acme", "/dc/vm/golden/c-1-rhcos", "c-10-rhcos", "x-c-1-rhcos"] {
+        case(other).is(Reason::UnknownImage);
+    }
+}
+
+#[test]
+fn a_checksum_keeps_its_kind_and_a_host_in_use_is_left() {
+    let url = |version: &str| format!("https://example.com/rhcos-{version}-openstack.x86_64.qcow2.gz");
+    let old_url = url("412.86.202402272018-0");
+    let provisioning = |url: &str| {
+        format!(
+            "apiVersion: metal3.io/v1alpha1\nkind: Provisioning\nmetadata: {{name: p}}\nspec:\n  provisioningOSDownloadURL: {url}\n"
+        )
+    };
+    let mut known = old();
+    known["architectures"]["x86_64"]["artifacts"]["openstack"]["formats"]["qcow2.gz"]["disk"]["uncompressed-sha256"] =
+        json!("oo");
+    let case = |text: String| Case::new(text).known(vec![known.clone()]);
+    let decision = case(provisioning(&format!("{old_url}?sha256=oo"))).is(Reason::NewerImage);
+    assert_eq!(decision.to.reference, Some(format!("{}?sha256=bb", url("9.6.20260217-1"))));
+    case(provisioning(&format!("{old_url}?sha256=other"))).is(Reason::NotEditable);
+    let host = |status: &str| {
+        format!(
+            "apiVersion: metal3.io/v1alpha1\nkind: BareMetalHost\nmetadata: {{name: h}}\nspec: {{image: {{url: \"{old_url}\", checksum: aa, checksumType: sha256}}}}\n{status}"
+        )
+    };
+    case(host("")).is(Reason::ReadOnly);
+    let free = case(host("status: {provisioning: {state: available}}\n")).is(Reason::NewerImage);
+    assert!(free.patch.iter().any(|op| op.op == "test"));
+}
+
+#[test]
+fn the_facts_of_one_cluster_are_not_those_of_another() {
+    let template = "apiVersion: cluster.x-k8s.io/v1beta1\nkind: MachineSet\nmetadata: {name: s}\nspec: {template: {spec: {infrastructureRef: {kind: AWSMachineTemplate, name: t}}}}\n---\napiVersion: infrastructure.cluster.x-k8s.io/v1beta2\nkind: AWSMachineTemplate\nmetadata:\n  name: t\nspec:\n  template:\n    spec:\n      ami:\n        id: ami-old-eu\n";
+    let decision =
+        Case::new(template).facts(|f| f.own_region = Some("us-east-1".into())).is(Reason::NewerImage);
+    assert_eq!(decision.to.reference.as_deref(), Some("ami-new-eu"), "the image proves its own region");
+    let own = Case::new(aws_set("ami-old-x", "us-east-1").replace("placement: {region: us-east-1}", "x: y"));
+    own.facts(|f| f.own_region = Some("us-east-1".into())).is(Reason::NewerImage);
+}
+
+#[test]
+fn nothing_is_done_while_the_cluster_is_on_its_way() {
+    Case::aws("ami-old-x").facts(|f| f.updating_to = Some("4.20.1".into())).is(Reason::ClusterUpdating);
+    Case::aws("managed").policy(json!({"deny": ["9.6.20260217-1"]})).is(Reason::Denied);
+    let stamped = |stamp: &str| json!({"apiVersion": "v1", "kind": "ConfigMap", "data": {"releaseVersion": "4.20.0", "MCOReleaseImageVersion": stamp, "stream": new().to_string()}});
+    Case::aws("ami-old-x").release(vec![stamped("4.19.9")]).is(Reason::ClusterUpdating);
+    Case::aws("ami-old-x").release(vec![stamped("4.20.0")]).is(Reason::NewerImage);
+    let mut paused = Case::aws("ami-old-x");
+    paused.manifest =
+        paused.manifest.replace("labels:", "annotations: {cluster.x-k8s.io/paused: ''}\n  labels:");
+    paused.is(Reason::Paused);
+}
+
+#[test]
+fn a_template_is_created_once_and_never_written_over() {
+    let template = |name: &str, size: &str| {
+        format!(
+            "---\napiVersion: infrastructure.cluster.x-k8s.io/v1beta2\nkind: AWSMachineTemplate\nmetadata:\n  name: {name}\nspec:\n  template:\n    spec:\n      instanceType: {size}\n      ami:\n        id: ami-old-x\n"
+        )
+    };
+    let set = |name: &str, template: &str| {
+        format!(
+            "---\napiVersion: cluster.x-k8s.io/v1beta1\nkind: MachineSet\nmetadata:\n  name: {name}\nspec:\n  template:\n    spec:\n      infrastructureRef:\n        kind: AWSMachineTemplate\n        name: {template}\n"
+        )
+    };
+    let case = |text: String| Case::new(text).facts(|f| f.region = Some("us-east-1".into()));
+    let text = set("a", "pool-20240101")
+        + &set("b", "pool-20240201")
+        + &template("pool-20240101", "m5.large")
+        + &template("pool-20240201", "m5.4xlarge");
+    let plan = case(text).plan();
+    let names: Vec<_> = plan.decisions.iter().map(|d| d.creates[0]["metadata"]["name"].clone()).collect();
+    assert_ne!(names[0], names[1], "two specifications, two names");
+    // The one that an earlier run made is used again.
+    let text = set("a", "t") + &template("t", "m5.large");
+    let name =
+        case(text.clone()).plan().decisions[0].creates[0]["metadata"]["name"].as_str().unwrap().to_owned();
+    let again = text + &template(&name, "m5.large").replace("ami-old-x", "ami-new-x");
+    let decision = case(again.clone()).plan().decisions.remove(0);
+    assert_eq!((decision.reason, decision.creates.len(), decision.changes.len()), (Reason::NewerImage, 0, 1));
+    let occupied = again
+        .replace("m5.large\n      ami:\n        id: ami-new-x", "m5.huge\n      ami:\n        id: ami-new-x");
+    assert_eq!(case(occupied).plan().decisions[0].reason, Reason::NotEditable);
+    let missing = case(set("a", "elsewhere")).is(Reason::TemplateMissing);
+    assert!(missing.message.contains("not in the input"));
+}
