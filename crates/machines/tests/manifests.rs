@@ -449,7 +449,9 @@ fn a_template_is_copied_only_where_the_copy_means_the_same() {
         "a directive would be lost"
     );
     assert_eq!(
-        copy(&"--- {apiVersion: infrastructure.cluster.x-k8s.io/v1, kind: AWSMachineTemplate, metadata: {name: t}, spec: {template: {spec: {ami: {id: i}}}}}\n".to_string()),
+        copy(
+            "--- {apiVersion: infrastructure.cluster.x-k8s.io/v1, kind: AWSMachineTemplate, metadata: {name: t}, spec: {template: {spec: {ami: {id: i}}}}}\n"
+        ),
         None
     );
 }

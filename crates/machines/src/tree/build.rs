@@ -303,7 +303,11 @@ impl Builder<'_> {
         let plain = start.chars().all(|c| c == ' ' || c == '-');
         let rest = self.rest(place.range.end)?;
         let line = rest.split('\n').next()?;
-        let at = place.range.end + line.strip_suffix('\r').unwrap_or(line).len();
+        let line = line.strip_suffix('\r').unwrap_or(line);
+        // A lone carriage return ends a line too, and something else may stand behind it.
+        let comment_only = line.trim_start().is_empty() || line.trim_start().starts_with('#');
+        let plain = plain && comment_only && !line.contains('\r');
+        let at = place.range.end + line.len();
         plain.then_some(Behind { at, indent: start.len() })
     }
 
