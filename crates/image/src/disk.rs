@@ -1,0 +1,102 @@
+//! The guest disk: what a machine would see, whatever file it comes in.
+
+use std::io;
+
+/// What stands in a range of the disk. Three different things: a written zero is content, and a store may give back
+/// anything at all for what was never written (EBS does).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum ExtentKind {
+    /// Bytes.
+    Data,
+    /// Zeros that were written as such.
+    Zero,
+    /// Nothing was ever written; reads as zeros.
+    Hole,
+}
+
+/// A range of the disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Extent {
+    /// Where it begins, in bytes.
+    pub start: u64,
+    /// How long it is, in bytes.
+    pub length: u64,
+    /// What stands there.
+    pub kind: ExtentKind,
+}
+
+/// Why a disk could not be read.
+#[derive(Debug, thiserror::Error)]
+#[non_exhaustive]
+pub enum DiskError {
+    /// The file could not be read.
+    #[error("cannot be read")]
+    Io(#[source] io::Error),
+    /// A place outside the disk was asked for.
+    #[error("bytes {offset} to {end} lie outside the disk of {size} bytes")]
+    OutOfRange {
+        /// First byte.
+        offset: u64,
+        /// Behind the last byte.
+        end: u64,
+        /// Size of the disk.
+        size: u64,
+    },
+    /// The container is damaged, or lies.
+    #[error("{what} at byte {offset} of the file: {expected}")]
+    Damaged {
+        /// What is damaged.
+        what: &'static str,
+        /// Where in the file.
+        offset: u64,
+        /// What was expected.
+        expected: String,
+    },
+}
+
+impl From<io::Error> for DiskError {
+    fn from(error: io::Error) -> Self {
+        Self::Io(error)
+    }
+}
+
+/// A disk as a machine would see it. Readers may run on many threads at once.
+pub trait GuestDisk: Send + Sync {
+    /// Size in bytes.
+    fn size(&self) -> u64;
+
+    /// What stands where, in order, without gaps, from the first byte to the last.
+    fn extents(&self) -> Result<Vec<Extent>, DiskError>;
+
+    /// Fills a buffer from an offset. Holes and zeros read as zeros.
+    fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError>;
+
+    /// Bytes that the container holds for the disk, where it tells.
+    fn allocated(&self) -> Option<u64> {
+        None
+    }
+}
+
+/// Reads a piece into memory.
+pub(crate) fn read_vec(disk: &dyn GuestDisk, offset: u64, length: usize) -> Result<Vec<u8>, DiskError> {
+    let end = offset.saturating_add(length as u64);
+    if end > disk.size() {
+        return Err(DiskError::OutOfRange { offset, end, size: disk.size() });
+    }
+    let mut bytes = vec![0; length];
+    disk.read_at(offset, &mut bytes)?;
+    Ok(bytes)
+}
+
+/// Adds an extent to a list, joined with the last one where both are alike.
+pub(crate) fn push_extent(extents: &mut Vec<Extent>, extent: Extent) {
+    if extent.length == 0 {
+        return;
+    }
+    match extents.last_mut() {
+        Some(last) if last.kind == extent.kind && last.start + last.length == extent.start => {
+            last.length += extent.length;
+        }
+        _ => extents.push(extent),
+    }
+}

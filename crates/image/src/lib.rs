@@ -1,0 +1,33 @@
+//! CoreOS disk images: read whatever container they come in, inspect, stamp for a platform, write in any format.
+//!
+//! ```text
+//! file ──open──▶ container (qcow2, vmdk, vhd, raw, inside gz, xz, zst, OVA, tar)
+//!                   └─▶ GuestDisk: size, extents (data, zero, hole), bytes at offsets
+//!                          ├─ inspect: partitions, boot entries, platform
+//!                          ├─ stamp ──▶ Delta: (offset, bytes) on the guest disk
+//!                          └─ Stamped (disk + delta) ──write──▶ raw, qcow2, vmdk, ova, vhd, gcp, containerdisk
+//! ```
+//!
+//! Nothing above [`GuestDisk`] knows the container. Work runs on threads with bounded memory; there is no network here.
+
+mod console;
+mod delta;
+mod disk;
+mod ext4;
+mod format;
+mod gpt;
+mod hash;
+mod inspect;
+mod open;
+mod stamp;
+
+pub use console::{Consoles, PlatformConsole};
+pub use delta::{Delta, Piece, Stamped};
+pub use disk::{DiskError, Extent, ExtentKind, GuestDisk};
+pub use ext4::Ext4Error;
+pub use format::Container;
+pub use gpt::{GptError, Partition, PartitionTable};
+pub use hash::Sha256Hex;
+pub use inspect::{BootEntry, Inspection, inspect};
+pub use open::{Compression, OpenError, Opened, open};
+pub use stamp::{StampError, StampOptions, stamp};
