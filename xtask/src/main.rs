@@ -6,6 +6,7 @@ mod fuzz;
 mod generate;
 mod run;
 mod test;
+mod tools;
 
 use clap::{Parser, Subcommand};
 

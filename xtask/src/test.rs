@@ -7,11 +7,12 @@ use std::process::{Command, Stdio};
 use anyhow::{Context as _, ensure};
 
 use crate::run::{root, shown};
-use crate::{corpus, generate};
+use crate::{corpus, generate, tools};
 
 const CARGO_DENY: &str = "0.20.2";
 
 pub(crate) fn run() -> anyhow::Result<()> {
+    tools::install()?;
     shown("cargo fmt --all --check")?;
     shown("cargo clippy --workspace --all-targets --quiet -- --deny warnings")?;
     deny()?;

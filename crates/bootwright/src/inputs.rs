@@ -29,11 +29,11 @@ impl Loaded {
     /// Reads metadata, policy and manifests.
     pub(crate) fn read(paths: &[PathBuf], arguments: &InputArgs) -> anyhow::Result<Self> {
         let arch = arguments.arch.as_deref().map(architecture).transpose()?;
-        let release = sources::load(&arguments.release, arch.as_ref()).context("--release")?.catalog;
+        let release = strict(sources::load(&arguments.release, arch.as_ref())?).context("--release")?.catalog;
         if release.images.is_empty() && release.artifacts.is_empty() {
             bail!("--release: {} names no image and no artifact", arguments.release.join(", "));
         }
-        let known = sources::load(&arguments.known, arch.as_ref()).context("--known")?.catalog;
+        let known = strict(sources::load(&arguments.known, arch.as_ref())?).context("--known")?.catalog;
         let policy = match &arguments.policy {
             Some(path) => read_policy(path)?,
             None => Policy::managed(),
@@ -81,6 +81,14 @@ impl Loaded {
             message: unread.message.clone(),
         }));
         Ok(plan)
+    }
+}
+
+/// Metadata is whole or it is not used: half of a release would be followed as if it were all of it.
+pub(crate) fn strict(loaded: sources::Loaded) -> anyhow::Result<sources::Loaded> {
+    match loaded.unread.first() {
+        Some((_, error)) => bail!("{error}"),
+        None => Ok(loaded),
     }
 }
 

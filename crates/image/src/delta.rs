@@ -141,16 +141,10 @@ impl GuestDisk for Stamped<'_> {
 }
 
 mod hex {
-    use std::fmt::Write as _;
-
     use serde::{Deserialize as _, Deserializer, Serializer, de::Error as _};
 
     pub(super) fn serialize<S: Serializer>(bytes: &[u8], serializer: S) -> Result<S::Ok, S::Error> {
-        let text = bytes.iter().fold(String::with_capacity(bytes.len() * 2), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        });
-        serializer.serialize_str(&text)
+        serializer.serialize_str(&crate::hash::hex(bytes))
     }
 
     pub(super) fn deserialize<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Vec<u8>, D::Error> {

@@ -128,8 +128,8 @@ fn parse(disk: &dyn GuestDisk, sector_size: u32, header: &[u8]) -> Result<Partit
 
 /// Mixed-endian, as the specification has it; in lower case.
 fn guid(bytes: &[u8]) -> String {
-    let hex = |order: &[usize]| -> String {
-        order.iter().map(|n| format!("{:02x}", bytes.get(*n).copied().unwrap_or(0))).collect()
+    let hex = |order: &[usize]| {
+        crate::hash::hex(&order.iter().map(|n| bytes.get(*n).copied().unwrap_or(0)).collect::<Vec<_>>())
     };
     let parts =
         [hex(&[3, 2, 1, 0]), hex(&[5, 4]), hex(&[7, 6]), hex(&[8, 9]), hex(&[10, 11, 12, 13, 14, 15])];

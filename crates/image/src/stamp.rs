@@ -178,7 +178,9 @@ pub(crate) fn entry_names(ext4: &Ext4<'_>) -> Result<Vec<String>, StampError> {
         Err(Ext4Error::NoFile(_)) => return Err(StampError::NoEntry),
         Err(error) => return Err(error.into()),
     };
-    Ok(entries.into_iter().map(|e| e.name).filter(|name| name.ends_with(".conf")).collect())
+    // GRUB's blscfg compares the case.
+    let is_entry = |name: &String| name.strip_suffix(".conf").is_some();
+    Ok(entries.into_iter().map(|e| e.name).filter(is_entry).collect())
 }
 
 /// The image's own table of consoles, else the built-in one.

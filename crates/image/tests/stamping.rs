@@ -40,7 +40,7 @@ impl Boot {
     fn debugfs(&self, command: &str) -> String {
         let text = run("debugfs", &["-R", command, word(self.0.path())]);
         // The first line names the program.
-        text.lines().filter(|l| !l.starts_with("debugfs ")).map(|l| format!("{l}\n")).collect()
+        text.split_inclusive('\n').filter(|l| !l.starts_with("debugfs ")).collect()
     }
 
     fn read(&self, path: &str) -> Vec<u8> {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use crate::kinds::cluster_api::{self, Regions, User};
+use crate::kinds::cluster_api::{self, Cluster, Clusters, Regions, User};
 use crate::kinds::{Object, machine_api, metal3};
 use crate::slot::Slot;
 use crate::tree::{Document, Node, Writing};
@@ -25,8 +25,8 @@ pub struct ClusterFacts {
     pub failure_domains: BTreeSet<String>,
     /// `ClusterVersion` `status.desired.architecture` says `Multi`.
     pub multi_architecture: bool,
-    /// `ClusterVersion`: the release that the cluster is on its way to.
-    pub updating_to: Option<String>,
+    /// `ClusterVersion`: the release that the cluster is on its way to; empty for one that has arrived.
+    pub updating_to: BTreeSet<String>,
     /// What the Machine Config Operator manages by `MachineConfiguration` `spec.managedBootImages`: resources, each with
     /// its mode.
     pub managed_boot_images: BTreeSet<(String, String)>,
@@ -38,6 +38,7 @@ pub struct Inventory {
     slots: Vec<Slot>,
     users: Vec<User>,
     regions: Regions,
+    clusters: Clusters,
     facts: ClusterFacts,
 }
 
@@ -159,9 +160,11 @@ impl Inventory {
                 let architecture = text(&["status", "desired", "architecture"]);
                 facts.multi_architecture |= architecture.is_some_and(|a| a.eq_ignore_ascii_case("multi"));
                 let latest = object.node.at(&["status", "history"]).and_then(|h| h.items().first().cloned());
-                if let Some(latest) = latest.filter(|l| l.text_at(&["state"]) != Some("Completed")) {
-                    facts.updating_to =
-                        Some(latest.text_at(&["version"]).unwrap_or("another release").to_owned());
+                if let Some(latest) = latest {
+                    let arrived = latest.text_at(&["state"]) == Some("Completed");
+                    let version = latest.text_at(&["version"]).filter(|v| !v.is_empty());
+                    let to = if arrived { "" } else { version.unwrap_or("another release") };
+                    facts.updating_to.insert(to.to_owned());
                 }
             }
             ("operator.openshift.io", "MachineConfiguration") => {
@@ -172,6 +175,14 @@ impl Inventory {
                         facts.managed_boot_images.insert((resource.to_owned(), mode.to_owned()));
                     }
                 }
+            }
+            ("cluster.x-k8s.io", "Cluster") => {
+                let id = object.id(None);
+                let infrastructure =
+                    text(&["spec", "infrastructureRef", "name"]).unwrap_or_else(|| id.name.clone());
+                let paused = object.is_paused();
+                let cluster = Cluster { file: id.file, infrastructure, paused };
+                self.clusters.entry((id.namespace, id.name)).or_default().push(cluster);
             }
             (group, "AWSCluster" | "GCPCluster") if group.ends_with("infrastructure.cluster.x-k8s.io") => {
                 let id = object.id(None);
@@ -190,6 +201,9 @@ impl Inventory {
         for (cluster, said) in other.regions {
             self.regions.entry(cluster).or_default().extend(said);
         }
+        for (cluster, said) in other.clusters {
+            self.clusters.entry(cluster).or_default().extend(said);
+        }
         let (facts, more) = (&mut self.facts, other.facts);
         facts.infrastructure_names.extend(more.infrastructure_names);
         facts.regions.extend(more.regions);
@@ -197,7 +211,7 @@ impl Inventory {
         facts.failure_domains.extend(more.failure_domains);
         facts.managed_boot_images.extend(more.managed_boot_images);
         facts.multi_architecture |= more.multi_architecture;
-        facts.updating_to = facts.updating_to.take().or(more.updating_to);
+        facts.updating_to.extend(more.updating_to);
     }
 
     /// How many objects were found so far that a plan may have to edit.
@@ -217,10 +231,10 @@ impl Inventory {
 
     /// The slots, in the order of the manifests, each with what other objects tell about it.
     pub fn finish(self) -> Vec<Slot> {
-        let Self { slots, users, regions, .. } = self;
+        let Self { slots, users, regions, clusters, .. } = self;
         let (templates, mut all): (Vec<Slot>, Vec<Slot>) =
             slots.into_iter().partition(|s| s.template.is_some());
-        all.extend(cluster_api::join(templates, users, &regions));
+        all.extend(cluster_api::join(templates, users, &regions, &clusters));
         all
     }
 }

@@ -7,6 +7,7 @@ mod meta;
 mod release;
 mod stream;
 
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::catalog::{Catalog, Distribution, Source, SourceId};
@@ -77,7 +78,12 @@ fn conclude(catalog: &mut Catalog, id: SourceId) {
             _ => Distribution::Unknown,
         };
     }
-    let rhel = versions().filter_map(|v| v.rhel()).map(|(major, _)| major).max();
+    // One foreign build in a document (a region that lags, a container that runs ahead) does not move its stream.
+    let mut majors: BTreeMap<u32, usize> = BTreeMap::new();
+    for (major, _) in versions().filter_map(|v| v.rhel()) {
+        *majors.entry(major).or_default() += 1;
+    }
+    let rhel = majors.into_iter().max_by_key(|(major, count)| (*count, *major)).map(|(major, _)| major);
     if let Some(source) = catalog.sources.get_mut(id.0 as usize) {
         source.distribution = distribution;
         if source.os_stream.is_none() && distribution == Distribution::Rhcos {

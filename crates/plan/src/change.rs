@@ -50,9 +50,9 @@ pub(crate) struct Change {
     pub(crate) files: Vec<FileChange>,
 }
 
-/// Why a reference cannot be changed alone.
+/// Why a reference cannot be changed alone, and what can be done about it.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct NotEditable(pub(crate) String);
+pub(crate) struct NotEditable(pub(crate) String, pub(crate) &'static str);
 
 /// Builds the change that gives a slot's fields new values. Fields that hold theirs already are not touched; a field
 /// for which there is no value would no longer belong to the others.
@@ -60,17 +60,18 @@ pub(crate) fn build(slot: &Slot, values: &[(Role, String)]) -> Result<Change, No
     let mut wanted: Vec<(&Field, &str)> = Vec::new();
     for field in &slot.fields {
         let Some((_, value)) = values.iter().find(|(role, _)| *role == field.role) else {
-            return Err(NotEditable(format!(
-                "{} would have to change with it, and nothing tells to what",
-                field.pointer
-            )));
+            let message =
+                format!("{} would have to change with it, and nothing tells to what", field.pointer);
+            return Err(NotEditable(message, "change the fields together by hand"));
         };
         if field.value.as_deref().unwrap_or_default() != value {
             wanted.push((field, value));
         }
     }
     if slot.fields.is_empty() {
-        return Err(NotEditable(format!("{} holds an id, which no metadata gives", slot.pointer)));
+        let place = slot.template.as_ref().map_or(&slot.pointer, |t| &t.pointer);
+        let message = format!("{place} holds an id, which no metadata gives");
+        return Err(NotEditable(message, "name the image by its name, or change the id by hand"));
     }
     match &slot.template {
         _ if wanted.is_empty() => Ok(Change::default()),
@@ -112,7 +113,8 @@ fn replaced(slot: &Slot, template: &Template, wanted: &[(&Field, &str)]) -> Resu
     }
     let old = &template.id.name;
     if old.contains(['"', '\'']) {
-        return Err(NotEditable(format!("the name {old} has a default in quotes")));
+        let message = format!("the name {old} has a default in quotes");
+        return Err(NotEditable(message, "write the default without quotes"));
     }
     let name = new_name(old, &object);
     set(&mut object, "/metadata/name", &name);
@@ -121,18 +123,23 @@ fn replaced(slot: &Slot, template: &Template, wanted: &[(&Field, &str)]) -> Resu
     if let Some(file) = &template.id.file {
         let which = format!("{} {old}", template.id.kind);
         let document = template.document.clone();
-        let document =
-            document.ok_or_else(|| NotEditable(format!("{which} is no block document of its own")))?;
+        let document = document.ok_or_else(|| {
+            NotEditable(
+                format!("{which} is no block document of its own"),
+                "put it into a YAML document of its own",
+            )
+        })?;
         if server_fields {
-            return Err(NotEditable(format!(
-                "{which} carries fields of the server, which a new object must not have"
-            )));
+            let message = format!("{which} carries fields of the server, which a new object must not have");
+            let next = "remove status, uid, resourceVersion, generation, managedFields, creationTimestamp and last-applied";
+            return Err(NotEditable(message, next));
         }
         let mut edits = Vec::new();
         for (field, value) in [(&template.name, name.as_str())].into_iter().chain(wanted.iter().copied()) {
             let site = site(field)?;
             if uses(site) > 1 {
-                return Err(NotEditable(format!("{which} shares {} by a YAML anchor", field.pointer)));
+                let message = format!("{which} shares {} by a YAML anchor", field.pointer);
+                return Err(NotEditable(message, "write it out in the place of the alias"));
             }
             edits.push(site.write(value));
         }
@@ -158,10 +165,11 @@ fn uses(site: &Site) -> usize {
 }
 
 fn site(field: &Field) -> Result<&Site, NotEditable> {
-    field
-        .site
-        .as_ref()
-        .ok_or_else(|| NotEditable(format!("{} is written as a block or stands in braces", field.pointer)))
+    field.site.as_ref().ok_or_else(|| {
+        let message =
+            format!("{} is a block, has a tag, or stands where only JSON can be read", field.pointer);
+        NotEditable(message, "write it as a plain or quoted value of its own")
+    })
 }
 
 fn edit(file: &Arc<str>, field: &Field, value: &str) -> Result<FileChange, NotEditable> {
@@ -185,8 +193,12 @@ fn new_name(old: &str, object: &Value) -> String {
         _ => old,
     };
     let base: String = base.chars().take(240).collect();
-    let spec = object.get("spec").map(Value::to_string).unwrap_or_default();
-    format!("{base}-{:08x}", hash(&spec))
+    // Everything but the name: labels and annotations tell templates apart too.
+    let mut object = object.clone();
+    if let Some(metadata) = object.get_mut("metadata").and_then(Value::as_object_mut) {
+        metadata.remove("name");
+    }
+    format!("{base}-{:08x}", hash(&object.to_string()))
 }
 
 /// What the API server writes into an object is not taken into a new one. Tells whether there was any.

@@ -68,10 +68,9 @@ impl<'a, 's> Decider<'a, 's> {
         let boot = recognised.boot(slot);
         let asked = slot.os_stream.as_deref().or(inputs.policy.default_os_stream.as_deref());
         let own_region = inputs.facts.own_region.as_ref().filter(|_| slot.kind != SlotKind::Template);
-        // An image of one region can boot in no other: where nothing else tells the region, it does.
-        let region =
-            slot.region.clone().or_else(|| inputs.facts.region.clone()).or_else(|| own_region.cloned());
-        let region = region.or_else(|| boot.region.clone());
+        // An image of one region boots in no other, so it tells more than a default for objects that tell none.
+        let told = [boot.region.as_ref(), inputs.facts.region.as_ref(), own_region];
+        let region = slot.region.as_ref().or_else(|| told.into_iter().flatten().next()).cloned();
         Self {
             planner,
             slot,
@@ -144,7 +143,11 @@ impl<'a, 's> Decider<'a, 's> {
             names.join(", ")
         });
         trail.note("reference", || {
-            format!("{} at {}", slot.reference.text().unwrap_or_else(|| "nothing".to_owned()), slot.pointer)
+            let text = slot.reference.text().unwrap_or_else(|| "nothing".to_owned());
+            match &slot.template {
+                Some(t) => format!("{text} at {} of {} {}", t.pointer, t.id.kind, t.id.name),
+                None => format!("{text} at {}", slot.pointer),
+            }
         });
         trail.note("boot image", || match (&boot.version, &boot.source) {
             (Some(version), Some(source)) => {
@@ -307,7 +310,7 @@ impl<'a, 's> Decider<'a, 's> {
                 Err(Verdict::new(Reason::NoImageId, message).next("name the image by id to have it followed"))
             }
             Reference::Unresolved(sentence) => Err(Verdict::new(Reason::TemplateMissing, sentence.clone())
-                .next("give the file that holds the template too")),
+                .next("give the file that holds the one template of that name")),
             Reference::Absent => Err(Verdict::new(Reason::NoReference, "no image is named")),
             Reference::Managed if slot.kind == SlotKind::ControlPlane => {
                 let message = "a control plane set cannot say `managed`: its machines are compared with it";
@@ -467,6 +470,7 @@ impl<'a, 's> Decider<'a, 's> {
             Err(error) => {
                 let message = format!("the reference cannot be changed alone: {}", error.0);
                 Err(Verdict::new(Reason::NotEditable, message)
+                    .next(error.1)
                     .next("write it as a plain or quoted value of its own"))
             }
         }

@@ -48,7 +48,8 @@ impl Facts {
         self.own_region = agreed(&cluster.regions);
         self.resource_group = agreed(&cluster.resource_groups);
         self.failure_domains.clone_from(&cluster.failure_domains);
-        self.updating_to.clone_from(&cluster.updating_to);
+        // Of several clusters in one input, one on its way does not stop the others.
+        self.updating_to = agreed(&cluster.updating_to).filter(|version| !version.is_empty());
         self.managed_boot_images.clone_from(&cluster.managed_boot_images);
         if self.architecture.is_none() && cluster.multi_architecture {
             self.architecture = Some(ClusterArchitecture::Multi);

@@ -71,9 +71,15 @@ impl<'a> Planner<'a> {
             let stream = self.release.stream(asked).map_err(Untargeted::Missing)?;
             return Ok(Target { release: &self.release, stream, build: None });
         };
-        let releases = [Some(&self.release), self.history.as_ref()];
-        let found = releases.into_iter().flatten().find_map(|release| release.pinned(&pin.release, asked));
+        let found = self.pinned(asked).into_iter().next();
         found.ok_or_else(|| Untargeted::Pin(pin.release.clone()))?.map_err(Untargeted::Missing)
+    }
+
+    /// Every place that holds the pinned release: the release itself, then the history.
+    pub(crate) fn pinned(&self, asked: Option<&str>) -> Vec<Result<Target<'_, 'a>, Missing>> {
+        let Some(pin) = self.pin else { return Vec::new() };
+        let releases = [Some(&self.release), self.history.as_ref()];
+        releases.into_iter().flatten().filter_map(|release| release.pinned(&pin.release, asked)).collect()
     }
 
     /// Decides about every slot.

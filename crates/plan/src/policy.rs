@@ -256,6 +256,16 @@ impl Policy {
             }
         }
         let os_version = "an OS version like 418.94.202602022246-0";
+        if let Some(pin) = &self.pin
+            && pin.release.parse::<metadata::OsVersion>().is_err()
+            && parse_openshift(&pin.release).is_none()
+        {
+            return error(
+                "pin.release",
+                &pin.release,
+                "an OS version, or the version of an OpenShift release",
+            );
+        }
         for denied in &self.deny {
             if denied.parse::<metadata::OsVersion>().is_err() {
                 return error("deny", denied, os_version);

@@ -2,9 +2,11 @@
 
 use std::collections::HashMap;
 use std::ops::Range;
+use std::path::Path;
 use std::sync::Arc;
 
 use machines::Slot;
+use serde_json::Value;
 
 use crate::change::FileChange;
 use crate::output::{Action, Decision};
@@ -46,33 +48,44 @@ pub(crate) fn shared_anchors(decisions: &mut [Decision]) {
     }
 }
 
-/// A new template is created once, however many sets use it; one that is there already is used as it is, if it is the
-/// same, and is never written over.
+/// A new template is created once, however many sets use it and wherever they stand; one that is there already is used
+/// as it is, if it is the same, and is never written over.
 pub(crate) fn new_templates(decisions: &mut [Decision], slots: &[Slot]) {
-    let templates = || slots.iter().filter_map(|s| s.template.as_deref());
-    for decision in decisions.iter_mut().filter(|d| d.action == Action::Update) {
-        let Some(created) = decision.creates.first() else { continue };
-        let text =
-            |pointer: &str| created.pointer(pointer).and_then(serde_json::Value::as_str).unwrap_or_default();
+    let mut made: Vec<(Value, Arc<str>)> = Vec::new();
+    for n in 0..decisions.len() {
+        let Some(decision) = decisions.get_mut(n).filter(|d| d.action == Action::Update) else { continue };
+        let Some(created) = decision.creates.first().cloned() else { continue };
+        let text = |pointer: &str| created.pointer(pointer).and_then(Value::as_str).unwrap_or_default();
         let (kind, namespace, name) = (text("/kind"), text("/metadata/namespace"), text("/metadata/name"));
         let appended_to = decision.changes.iter().find_map(|change| match change {
             FileChange::Append { file, .. } => Some(Arc::clone(file)),
             FileChange::Edit { .. } => None,
         });
-        let there = templates().find(|t| {
-            t.id.kind == kind && t.id.namespace == namespace && t.id.name == name && t.id.file == appended_to
+        // Two clusters of one tree may have templates of one name; one folder has not.
+        let folder = |file: &Arc<str>| Path::new(&**file).parent().map(Path::to_path_buf);
+        let near = |file: Option<&Arc<str>>| match (file, &appended_to) {
+            (Some(a), Some(b)) => folder(a) == folder(b),
+            (a, b) => a.is_none() && b.is_none(),
+        };
+        let there = slots.iter().filter_map(|s| s.template.as_deref()).find(|t| {
+            t.id.kind == kind && t.id.namespace == namespace && t.id.name == name && near(t.id.file.as_ref())
         });
-        let Some(there) = there else { continue };
-        if there.object.get("spec") == created.get("spec") {
-            decision.creates.clear();
-            decision.changes.retain(|change| matches!(change, FileChange::Edit { .. }));
-        } else {
-            refuse(
+        let same = |object: &Value| object.get("spec") == created.get("spec");
+        let again = made.iter().any(|(object, file)| *object == created && near(Some(file)));
+        match there {
+            Some(there) if !same(&there.object) => refuse(
                 decision,
                 Reason::NotEditable,
                 "another template has the name that the new one would get",
                 "rename that template, or remove it where no set uses it",
-            );
+            ),
+            None if !again => made.extend(appended_to.map(|file| (created, file))),
+            _ => {
+                if there.is_some() {
+                    decision.creates.clear();
+                }
+                decision.changes.retain(|change| matches!(change, FileChange::Edit { .. }));
+            }
         }
     }
 }

@@ -60,14 +60,24 @@ impl<'a> Target<'_, 'a> {
         select: impl Fn(&Image) -> bool,
         in_region: impl Fn(&Image) -> bool,
     ) -> Result<&'a Image, Missing> {
-        // Marketplace versions are not those of builds: a pin to one does not tell them apart.
-        let pinned = |image: &Image| match &self.build {
-            Some(build) if !matches!(image.reference, ImageReference::Marketplace(_)) => {
-                image.version.as_deref() == Some(build)
+        let pinned = |image: &Image| match (&self.build, &image.version) {
+            (None, _) => self.of_stream(image),
+            // The marketplace has versions of its own, which trail those of builds: none newer than the pin.
+            (Some(build), Some(version)) if matches!(image.reference, ImageReference::Marketplace(_)) => {
+                self.of_stream(image) && version.compare(build).is_some_and(Ordering::is_le)
             }
-            _ => true,
+            (Some(build), version) => version.as_deref() == Some(build),
         };
         self.release.image(&self.stream, platform, architecture, |i| pinned(i) && select(i), in_region)
+    }
+
+    /// A marketplace file stands beside streams and names none; its versions tell the RHEL that they are of.
+    fn of_stream(&self, image: &Image) -> bool {
+        let named =
+            self.stream.name.as_deref().and_then(|name| name.strip_prefix("rhel-")?.parse::<u32>().ok());
+        let own = image.version.as_ref().and_then(|v| v.rhel()).map(|(major, _)| major);
+        let market = matches!(image.reference, ImageReference::Marketplace(_));
+        !market || named.zip(own).is_none_or(|(named, own)| named == own)
     }
 
     /// The artifacts of a platform and architecture.
@@ -131,7 +141,15 @@ impl<'a> Release<'a> {
             (Some(asked), _) if streams.contains(&asked) => Some(asked),
             (Some(asked), _) => return Some(Err(Missing::Stream { asked: asked.to_owned(), have: have() })),
             (None, []) => None,
-            (None, [only]) => Some(*only),
+            // The pinned build is of one stream; a set without a label is of the metadata's default, if that is known.
+            (None, [only]) => match self.stream(None) {
+                Ok(StreamChoice { name: Some(default), .. })
+                    if default != *only && catalog.os_streams().len() > 1 =>
+                {
+                    return Some(Err(Missing::Stream { asked: default, have: have() }));
+                }
+                _ => Some(*only),
+            },
             (None, _) if default.is_some() => default,
             (None, _) => return Some(Err(Missing::StreamUnknown { have: have() })),
         };

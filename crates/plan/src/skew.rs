@@ -38,6 +38,12 @@ pub(crate) fn against(limits: &SkewLimits, boot: &Boot, architecture: Option<&Ar
     };
     let mut undecided = None;
     for bad in &limits.known_bad {
+        // A range of one distribution's versions is not about another's.
+        let fedora = |v: &OsVersion| matches!(v.scheme(), Scheme::Fedora { .. });
+        let bounds = [&bad.from, &bad.to].into_iter().flatten().filter_map(|t| t.parse::<OsVersion>().ok());
+        if bounds.into_iter().any(|bound| fedora(&bound) != fedora(version)) {
+            continue;
+        }
         // The order against each end that is given; none where the two cannot be compared.
         let inside = |bound: &Option<String>, side: Ordering| {
             let Some(bound) = bound.as_ref().and_then(|t| t.parse::<OsVersion>().ok()) else {

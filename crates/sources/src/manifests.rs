@@ -109,6 +109,9 @@ pub(crate) fn text(path: &Path) -> Result<String, SourceError> {
     if path.as_os_str() == STDIN {
         let mut bytes = Vec::new();
         std::io::stdin().lock().take(LARGEST_MANIFEST).read_to_end(&mut bytes).map_err(error)?;
+        if bytes.trim_ascii().is_empty() {
+            return Err(error(std::io::Error::other("nothing came; did the command in front fail?")));
+        }
         return String::from_utf8(bytes).map_err(|e| not_text(path, e.as_bytes()));
     }
     let size = fs::metadata(path).map_err(error)?.len();

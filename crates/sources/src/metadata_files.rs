@@ -19,6 +19,8 @@ pub struct Loaded {
     pub catalog: Catalog,
     /// The documents themselves; none for an index, which keeps only what is published.
     pub documents: Vec<Document>,
+    /// Files of directories and histories that look like metadata and could not be read as it: each with the error.
+    pub unread: Vec<(String, String)>,
 }
 
 /// Loads metadata by SRC words, in their order. `architecture` stands in where an old document does not tell its own.
@@ -35,11 +37,9 @@ pub fn load(words: &[String], architecture: Option<&Architecture>) -> Result<Loa
             Word::Git(path) => {
                 let mut found = 0;
                 git::blobs(&path, |name, bytes| {
-                    if looks_like_metadata(bytes) && loaded.add(name, bytes, architecture).is_ok() {
-                        found += 1;
-                    }
+                    found += usize::from(loaded.try_add(name, bytes, architecture));
                 })?;
-                if found == 0 {
+                if found == 0 && loaded.unread.is_empty() {
                     return Err(SourceError::Nothing { path: path.display().to_string(), files: 0 });
                 }
             }
@@ -73,23 +73,46 @@ impl Loaded {
         Ok(())
     }
 
+    /// Adds a file that was found and not named: what is no metadata is passed over, what should be and is broken is kept
+    /// as an error.
+    fn try_add(&mut self, name: &str, bytes: &[u8], architecture: Option<&Architecture>) -> bool {
+        if !looks_like_metadata(bytes) {
+            return false;
+        }
+        match self.add(name, bytes, architecture) {
+            Ok(()) => true,
+            Err(SourceError::Document(metadata::DocumentError::Unrecognised { .. })) => false,
+            Err(error) => {
+                self.unread.push((name.to_owned(), chain(&error)));
+                false
+            }
+        }
+    }
+
     /// Every metadata file below a directory; other files are passed over.
     fn add_directory(&mut self, path: &Path, architecture: Option<&Architecture>) -> Result<(), SourceError> {
         let mut files = 0;
         let mut found = 0;
         for file in files_below(path)? {
             files += 1;
-            let Ok(bytes) = read(&file) else { continue };
-            if looks_like_metadata(&bytes)
-                && self.add(&file.display().to_string(), &bytes, architecture).is_ok()
-            {
-                found += 1;
+            let name = file.display().to_string();
+            match read(&file) {
+                Ok(bytes) => found += usize::from(self.try_add(&name, &bytes, architecture)),
+                Err(error) => self.unread.push((name, chain(&error))),
             }
         }
-        if found == 0 {
+        if found == 0 && self.unread.is_empty() {
             return Err(SourceError::Nothing { path: path.display().to_string(), files });
         }
         Ok(())
+    }
+}
+
+/// An error with its causes, without the file that it is told with.
+fn chain(error: &SourceError) -> String {
+    match std::error::Error::source(error) {
+        Some(source) => format!("{error}: {source}"),
+        None => error.to_string(),
     }
 }
 

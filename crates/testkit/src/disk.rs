@@ -178,7 +178,7 @@ fn filesystem(folder: &Path, image: &Path, spec: &Spec, kernel: &[u8]) {
     }
 }
 
-/// What images of x86_64 carry.
+/// What images of `x86_64` carry.
 pub const PLATFORMS: &str = r#"{
   "aws": {"grub_commands": ["serial --speed=115200", "terminal_input serial console", "terminal_output serial console"], "kernel_arguments": ["console=tty0", "console=ttyS0,115200n8"]},
   "azure": {"kernel_arguments": ["console=tty0", "console=ttyS0,115200n8"]},

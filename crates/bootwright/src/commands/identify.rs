@@ -3,6 +3,7 @@
 use std::cmp::Ordering;
 use std::path::Path;
 
+use anyhow::bail;
 use metadata::{Aleph, Catalog, Document, Identity, Match, OsVersion};
 use plan::API_VERSION;
 use serde::Serialize;
@@ -10,7 +11,7 @@ use serde_json::json;
 
 use crate::cli::{IdentifyArgs, Output};
 use crate::exit::Exit;
-use crate::inputs::architecture;
+use crate::inputs::{architecture, strict};
 use crate::printer::{Printer, Tone};
 
 /// What one WHAT turned out to be.
@@ -28,7 +29,7 @@ struct Answer {
 
 pub(crate) fn run(arguments: &IdentifyArgs, printer: &mut Printer) -> anyhow::Result<Exit> {
     let arch = arguments.arch.as_deref().map(architecture).transpose()?;
-    let known = sources::load(&arguments.known, arch.as_ref())?.catalog;
+    let known = strict(sources::load(&arguments.known, arch.as_ref())?)?.catalog;
     let answers =
         arguments.what.iter().map(|what| identify(what, &known)).collect::<anyhow::Result<Vec<_>>>()?;
     let orders = orders(&answers);
@@ -58,6 +59,11 @@ fn identify(what: &str, known: &Catalog) -> anyhow::Result<Answer> {
     let path = Path::new(what);
     let mut answer =
         Answer { what: what.to_owned(), file: None, sha256: None, identities: known.identify(what) };
+    let means_a_file =
+        what.starts_with(['/', '.']) && !what.contains("://") && !what.starts_with("/resourceGroups");
+    if answer.identities.is_empty() && means_a_file && !path.exists() && !what.starts_with("/subscriptions") {
+        bail!("{what}: no such file");
+    }
     if !answer.identities.is_empty() || !path.is_file() {
         return Ok(answer);
     }

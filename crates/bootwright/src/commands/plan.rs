@@ -61,7 +61,8 @@ fn print_patches(plan: &Plan, printer: &mut Printer) -> anyhow::Result<()> {
 
 fn print_table(plan: &Plan, wide: bool, files: usize, printer: &mut Printer) {
     if plan.decisions.is_empty() {
-        printer.line(format!("no machine sets in {files} files"));
+        let word = if files == 1 { "file" } else { "files" };
+        printer.line(format!("no machine sets in {files} {word}"));
         return;
     }
     let header: &[&str] = if wide {
@@ -177,6 +178,9 @@ pub(crate) fn summary(plan: &Plan) -> String {
     let oldest = skew.oldest.as_ref().map(|v| format!(", oldest {v}")).unwrap_or_default();
     let unknown = if skew.unknown > 0 { format!(", {} unknown", skew.unknown) } else { String::new() };
     let sets = if summary.slots == 1 { "machine set" } else { "machine sets" };
+    if summary.slots == 0 {
+        return "no machine sets".to_owned();
+    }
     format!(
         "{} {sets}: {}; skew {}{oldest}{unknown}, afterwards {}",
         summary.slots,

@@ -22,7 +22,12 @@ pub(crate) fn run(arguments: &ImportArgs, printer: &mut Printer) -> anyhow::Resu
         catalog = metadata::read_index(&text).with_context(|| path.display().to_string())?;
         before = catalog.images.len() + catalog.artifacts.len();
     }
-    let imported = sources::load(&arguments.sources, arch.as_ref())?.catalog;
+    let loaded = sources::load(&arguments.sources, arch.as_ref())?;
+    // A history holds files that were broken for a day; they are told, and the rest is imported.
+    for (_, error) in &loaded.unread {
+        printer.note(format!("warning: {error}"));
+    }
+    let imported = loaded.catalog;
     let documents = imported.sources.len();
     catalog.append(imported);
     // What contradicts itself is kept, so that it can be recognised, and told.

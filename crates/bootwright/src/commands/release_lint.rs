@@ -5,12 +5,12 @@ use serde_json::json;
 
 use crate::cli::{LintArgs, Output};
 use crate::exit::Exit;
-use crate::inputs::architecture;
+use crate::inputs::{architecture, strict};
 use crate::printer::{Printer, Tone};
 
 pub(crate) fn run(arguments: &LintArgs, printer: &mut Printer) -> anyhow::Result<Exit> {
     let arch = arguments.arch.as_deref().map(architecture).transpose()?;
-    let catalog = sources::load(&arguments.sources, arch.as_ref())?.catalog;
+    let catalog = strict(sources::load(&arguments.sources, arch.as_ref())?)?.catalog;
     let against = match arguments.against.as_slice() {
         [] => None,
         words => Some(sources::load(words, arch.as_ref())?.catalog),

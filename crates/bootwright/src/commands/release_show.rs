@@ -6,13 +6,13 @@ use serde_json::{Value, json};
 
 use crate::cli::{Output, ShowArgs};
 use crate::exit::Exit;
-use crate::inputs::architecture;
+use crate::inputs::{architecture, strict};
 use crate::printer::{Printer, Tone};
 use crate::table::Columns;
 
 pub(crate) fn run(arguments: &ShowArgs, printer: &mut Printer) -> anyhow::Result<Exit> {
     let arch = arguments.arch.as_deref().map(architecture).transpose()?;
-    let catalog = sources::load(&arguments.sources, arch.as_ref())?.catalog;
+    let catalog = strict(sources::load(&arguments.sources, arch.as_ref())?)?.catalog;
     let filter = Filter { arguments, arch: arch.as_ref(), catalog: &catalog };
     // A region is of an image and a format of an artifact: naming one asks for that kind alone.
     let images: Vec<&Image> =

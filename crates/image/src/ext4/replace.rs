@@ -17,12 +17,13 @@ impl Ext4<'_> {
         let mut extents = self.extents(&inode)?;
         let whole = |extents: &[FileExtent]| extents.iter().map(|e| u64::from(e.length)).sum::<u64>();
         let (had, needs) = (whole(&extents), (content.len() as u64).div_ceil(self.block_size()));
-        let dense = extents.iter().scan(0, |next, e| {
-            let ok = e.initialised && u64::from(e.logical) == *next;
-            *next += u64::from(e.length);
-            Some(ok)
+        let mut next = 0;
+        let dense = extents.iter().all(|e| {
+            let follows = e.initialised && u64::from(e.logical) == next;
+            next += u64::from(e.length);
+            follows
         });
-        if !dense.fold(true, |all, ok| all && ok) {
+        if !dense {
             return Err(Ext4Error::Unsupported("holes in a boot entry".to_owned()));
         }
         if needs != had {

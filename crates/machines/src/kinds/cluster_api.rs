@@ -28,6 +28,18 @@ type TemplateKey = (String, String, String);
 /// The regions of clusters: by namespace and name, each with the file that says so.
 pub(crate) type Regions = HashMap<(String, String), Vec<(Option<Arc<str>>, String)>>;
 
+/// Clusters by namespace and name.
+pub(crate) type Clusters = HashMap<(String, String), Vec<Cluster>>;
+
+/// What a Cluster tells.
+#[derive(Debug, Clone)]
+pub(crate) struct Cluster {
+    pub(crate) file: Option<Arc<str>>,
+    /// The name of its infrastructure object.
+    pub(crate) infrastructure: String,
+    pub(crate) paused: bool,
+}
+
 /// A machine set that makes machines from a template.
 #[derive(Debug, Clone)]
 pub(crate) struct User {
@@ -90,7 +102,7 @@ pub(crate) fn user(object: &Object<'_>) -> Option<User> {
     let id = object.id(reference.get("name"));
     let namespace = reference.text_at(&["namespace"]).map_or_else(|| id.namespace.clone(), str::to_owned);
     let (kind, name) = (reference.text_at(&["kind"])?.to_owned(), reference.text_at(&["name"])?.to_owned());
-    let platform = platforms::of_template(&kind)?;
+    let platform = platforms::of_template(&kind).unwrap_or(Platform::Unknown);
     let at = At { node: reference, pointer: &format!("/{}", path.join("/")), writing: object.writing };
     let repoint = at.field(Role::Image, "name");
     let spec = platforms::Spec::unresolved(platform, repoint.pointer.clone());
@@ -114,7 +126,12 @@ pub(crate) fn user(object: &Object<'_>) -> Option<User> {
 /// Gives each machine set the image of the template that it names. Of several templates of one name the nearest counts,
 /// by file and folder: trees hold many clusters that name their templates alike. A template that no set names keeps a
 /// slot of its own.
-pub(crate) fn join(templates: Vec<Slot>, users: Vec<User>, regions: &Regions) -> Vec<Slot> {
+pub(crate) fn join(
+    templates: Vec<Slot>,
+    users: Vec<User>,
+    regions: &Regions,
+    clusters: &Clusters,
+) -> Vec<Slot> {
     let mut by_key: HashMap<TemplateKey, Vec<usize>> = HashMap::new();
     for (n, slot) in templates.iter().enumerate() {
         let id = &slot.object;
@@ -122,6 +139,9 @@ pub(crate) fn join(templates: Vec<Slot>, users: Vec<User>, regions: &Regions) ->
     }
     let mut used = vec![false; templates.len()];
     let mut joined: Vec<Slot> = Vec::new();
+    // A template in another folder belongs to the cluster whose sets stand there.
+    let homes: Vec<(Option<Arc<str>>, Option<String>, TemplateKey)> =
+        users.iter().map(|u| (u.slot.object.file.clone(), u.cluster.clone(), u.template.clone())).collect();
     for user in users {
         let candidates = by_key.get(&user.template).map(Vec::as_slice).unwrap_or_default();
         let candidates = candidates.iter().filter_map(|n| Some((*n, templates.get(*n)?)));
@@ -135,8 +155,22 @@ pub(crate) fn join(templates: Vec<Slot>, users: Vec<User>, regions: &Regions) ->
             }
         }
         let (_, kind, name) = &user.template;
+        let taken = |template: &Slot| {
+            let folder = |file: &Option<Arc<str>>| {
+                file.as_ref().and_then(|f| Path::new(&**f).parent().map(Path::to_path_buf))
+            };
+            let home = folder(&template.object.file);
+            let own = folder(&user.slot.object.file);
+            own != home
+                && homes.iter().any(|(file, cluster, key)| {
+                    *key == user.template && folder(file) == home && *cluster != user.cluster
+                })
+        };
         joined.push(match found.as_slice() {
-            [(_, template)] => with_template(user, template, regions),
+            [(_, template)] if taken(template) => {
+                unresolved(format!("{kind} {name} is that of another cluster"), user)
+            }
+            [(_, template)] => with_template(user, template, regions, clusters),
             [] => unresolved(format!("{kind} {name} is not in the input"), user),
             several => unresolved(format!("{} of the input are called {kind} {name}", several.len()), user),
         });
@@ -149,7 +183,7 @@ fn unresolved(sentence: String, user: User) -> Slot {
     Slot { reference: Reference::Unresolved(sentence), ..user.slot }
 }
 
-fn with_template(user: User, template: &Slot, regions: &Regions) -> Slot {
+fn with_template(user: User, template: &Slot, regions: &Regions, clusters: &Clusters) -> Slot {
     let User { slot, repoint, topology, cluster, .. } = user;
     let id = &template.object;
     let architecture = match slot.architecture {
@@ -157,8 +191,14 @@ fn with_template(user: User, template: &Slot, regions: &Regions) -> Slot {
         declared => declared,
     };
     let regional = matches!(template.platform, Platform::Aws | Platform::Gcp);
-    let cluster = cluster.filter(|_| regional).map(|name| (id.namespace.clone(), name));
-    let said = cluster.and_then(|cluster| regions.get(&cluster)).map(Vec::as_slice).unwrap_or_default();
+    let key = cluster.map(|name| (id.namespace.clone(), name));
+    let own = key.as_ref().and_then(|key| clusters.get(key)).map(Vec::as_slice).unwrap_or_default();
+    let own = nearest(id.file.as_ref(), own.iter().map(|c| (c.file.as_ref(), c)));
+    let cluster_paused = own.iter().any(|c| c.paused);
+    // The infrastructure object mostly has the cluster's name, and need not.
+    let infrastructure = own.first().map(|c| c.infrastructure.clone());
+    let place = key.filter(|_| regional).map(|(namespace, name)| (namespace, infrastructure.unwrap_or(name)));
+    let said = place.and_then(|place| regions.get(&place)).map(Vec::as_slice).unwrap_or_default();
     let said = nearest(id.file.as_ref(), said.iter().map(|(file, region)| (file.as_ref(), region)));
     let region = said.first().filter(|first| said.iter().all(|other| other == *first)).map(|r| (*r).clone());
     Slot {
@@ -172,7 +212,7 @@ fn with_template(user: User, template: &Slot, regions: &Regions) -> Slot {
         owners: slot.owners.into_iter().chain(template.owners.iter().cloned()).collect(),
         security_type: template.security_type.clone(),
         instance_type: template.instance_type.clone(),
-        paused: slot.paused || template.paused,
+        paused: slot.paused || template.paused || cluster_paused,
         template: template
             .template
             .as_ref()

@@ -36,7 +36,14 @@ impl Decider<'_, '_> {
         let wanted = Wanted::new(String::new(), version.cloned(), source, Vec::new());
         let name = self.planner.inputs.facts.image_names.get(&platform);
         let name = name.or_else(|| self.planner.inputs.policy.image_names.get(platform.as_str()));
+        // Once the cluster's name is known, a custom image is told from the installer's before anything is uploaded.
+        let foreign = self.planner.inputs.facts.infrastructure_name.is_some()
+            && matches!(self.recognised, Recognised::Unknown)
+            && self.slot.reference != Reference::Managed;
         let Some(name) = name.cloned() else {
+            if foreign {
+                return Err(self.unknown_image());
+            }
             return Err(self.not_in_store(views, &wanted));
         };
         let known = matches!(self.recognised, Recognised::Installer | Recognised::Adopted);

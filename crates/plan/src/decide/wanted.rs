@@ -68,6 +68,19 @@ impl<'a, 's> Decider<'a, 's> {
         }
         let architecture = self.architecture()?;
         let target = self.target()?;
+        let first = self.wanted_of(&target, &architecture);
+        if first.is_ok() || self.planner.pin.is_none() {
+            return first;
+        }
+        // A build may be published in one region of the newest metadata, and everywhere in that of its own day.
+        let asked =
+            self.slot.os_stream.as_deref().or(self.planner.inputs.policy.default_os_stream.as_deref());
+        let others = self.planner.pinned(asked).into_iter().skip(1).flatten();
+        let found = others.map(|target| self.wanted_of(&target, &architecture)).find(Result::is_ok);
+        found.unwrap_or(first)
+    }
+
+    fn wanted_of(&mut self, target: &Target<'s, 'a>, architecture: &Architecture) -> Result<Wanted, Verdict> {
         let found = match self.slot.platform {
             Platform::Aws => {
                 let region = self.region()?;
@@ -76,14 +89,14 @@ impl<'a, 's> Decider<'a, 's> {
                     Recognised::Published(known, _) => &*known.image.platform,
                     _ => metadata::platform::AWS,
                 };
-                target.image(platform, &architecture, |_| true, |i| i.region.as_deref() == Some(&*region))
+                target.image(platform, architecture, |_| true, |i| i.region.as_deref() == Some(&*region))
             }
-            Platform::Azure => self.marketplace(&target, &architecture)?,
-            platform => target.image(platform.in_metadata(), &architecture, |_| true, |_| true),
+            Platform::Azure => self.marketplace(target, architecture)?,
+            platform => target.image(platform.in_metadata(), architecture, |_| true, |_| true),
         };
-        let image = found.map_err(|missing| self.missing(&missing, &architecture))?;
+        let image = found.map_err(|missing| self.missing(&missing, architecture))?;
         self.trail.note("release image", || image.reference.text());
-        self.of_image(&target, image, &architecture)
+        self.of_image(target, image, architecture)
     }
 
     /// The release that is followed, or the pinned one.
@@ -266,8 +279,11 @@ impl<'a, 's> Decider<'a, 's> {
             )
             .next("give the checksum as the sha256 that the release metadata has")
         };
-        let text = match own.split_once("?sha256=") {
-            Some((_, old)) => format!("{}?sha256={}", artifact.location, same_kind(old).ok_or_else(foreign)?),
+        let text = match own.split_once(['?', '#']) {
+            Some((_, query)) => {
+                let old = query.strip_prefix("sha256=").and_then(same_kind).ok_or_else(foreign)?;
+                format!("{}?sha256={old}", artifact.location)
+            }
             None => artifact.location.clone(),
         };
         let mut values = vec![(Role::Image, text.clone())];
