@@ -237,6 +237,10 @@ fn manifests_come_from_standard_input_too() {
     let output = child.wait_with_output().unwrap();
     let line: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(line["patch"][1]["value"], NEW);
+    // The command in front failed: that is no empty cluster.
+    let nothing = run(folder.path(), &["plan", "-"]);
+    assert!(text(&nothing.stderr).contains("nothing came"), "{}", text(&nothing.stderr));
+    assert_eq!(nothing.status.code(), Some(1));
     let refused = run(folder.path(), &["apply", "-"]);
     assert_eq!(refused.status.code(), Some(1));
 }
@@ -391,17 +395,23 @@ fn files_are_identified_by_digest_kind_and_content() {
 
 #[test]
 fn bad_input_gets_a_clear_error_and_nothing_else() {
+    let stream =
+        json!({"stream": "stable", "architectures": {"x86_64": {"artifacts": {}, "images": {}}}}).to_string();
     let folder = folder(&[
         ("a.yaml", &aws(OLD)),
         ("bad.json", "{\"architectures\": "),
         ("policy", "mode: managed\n"),
         ("empty/x.txt", ""),
+        ("tree/good.json", &stream),
+        ("tree/half.json", &stream[..stream.len() / 2]),
     ]);
     let cases: &[(&[&str], &str)] = &[
         (&["plan", "a.yaml", "--release", "missing.json"], "missing.json: cannot be read"),
         (&["plan", "a.yaml", "--release", "bad.json"], "bad.json: not valid JSON"),
         (&["plan", "a.yaml", "--release", "a.yaml"], "no release metadata in it"),
         (&["plan", "a.yaml", "--release", "oci://x"], "this version reads files"),
+        // A file that is cut short is no file to pass over.
+        (&["plan", "a.yaml", "--release", "tree"], "half.json"),
         (&["plan", "nowhere", "--release", &examples("release")], "nowhere: cannot be read"),
         (&["plan", "empty", "--release", &examples("release")], "no YAML or JSON files"),
         (

@@ -497,7 +497,26 @@ fn a_pin_names_one_build_and_keeps_the_os_stream() {
     lagging["architectures"]["x86_64"]["images"]["aws"]["regions"]["me-central-1"] =
         json!({"release": "9.6.20260112-0", "image": "ami-me"});
     let pin = json!({"pin": {"release": "9.6.20260112-0"}});
-    Case::aws("ami-old-x").release(vec![lagging]).policy(pin).is(Reason::NoImageForRegion);
+    Case::aws("ami-old-x")
+        .release(vec![lagging.clone()])
+        .policy(pin.clone())
+        .known(vec![old()])
+        .is(Reason::NoImageForRegion);
+    // Metadata of its own day has it in the other regions too.
+    let day = stream("9.6.20260112-0", &[("x86_64", "us-east-1", "ami-day")], "rhcos-day");
+    let found =
+        Case::aws("ami-old-x").release(vec![lagging]).policy(pin).known(vec![old(), day]).is(Reason::Pinned);
+    assert_eq!(found.to.reference.as_deref(), Some("ami-day"));
+    // A set without a label is of the default stream, and no pin moves it to another.
+    pinned("10.2.20260405-0").is(Reason::StreamNotInRelease);
+}
+
+#[test]
+fn a_bad_range_is_about_one_distribution() {
+    let bad = |to: &str| json!({"skew": {"knownBad": [{"to": to, "reason": "does not boot"}]}});
+    let state = |to: &str| Case::aws("ami-new-x").policy(bad(to)).is(Reason::UpToDate).skew.state;
+    assert_ne!(state("34.20210904.2.0"), SkewState::Violation);
+    assert_eq!(state("9.6.20260301-0"), SkewState::Violation);
 }
 
 #[test]
@@ -596,6 +615,7 @@ fn a_checksum_keeps_its_kind_and_a_host_in_use_is_left() {
     let decision = case(provisioning(&format!("{old_url}?sha256=oo"))).is(Reason::NewerImage);
     assert_eq!(decision.to.reference, Some(format!("{}?sha256=bb", url("9.6.20260217-1"))));
     case(provisioning(&format!("{old_url}?sha256=other"))).is(Reason::NotEditable);
+    case(provisioning(&format!("\"{old_url}?x=1&sha256=oo\""))).is(Reason::NotEditable);
     let host = |status: &str| {
         format!(
             "apiVersion: metal3.io/v1alpha1\nkind: BareMetalHost\nmetadata: {{name: h}}\nspec: {{image: {{url: \"{old_url}\", checksum: aa, checksumType: sha256}}}}\n{status}"
@@ -612,6 +632,12 @@ fn the_facts_of_one_cluster_are_not_those_of_another() {
     let decision =
         Case::new(template).facts(|f| f.own_region = Some("us-east-1".into())).is(Reason::NewerImage);
     assert_eq!(decision.to.reference.as_deref(), Some("ami-new-eu"), "the image proves its own region");
+    let told = Case::new(template).facts(|f| f.region = Some("us-east-1".into())).is(Reason::NewerImage);
+    assert_eq!(
+        told.to.reference.as_deref(),
+        Some("ami-new-eu"),
+        "and goes before a region that is told for all"
+    );
     let own = Case::new(aws_set("ami-old-x", "us-east-1").replace("placement: {region: us-east-1}", "x: y"));
     own.facts(|f| f.own_region = Some("us-east-1".into())).is(Reason::NewerImage);
 }
@@ -627,6 +653,17 @@ fn nothing_is_done_while_the_cluster_is_on_its_way() {
     paused.manifest =
         paused.manifest.replace("labels:", "annotations: {cluster.x-k8s.io/paused: ''}\n  labels:");
     paused.is(Reason::Paused);
+    let set = "---\napiVersion: cluster.x-k8s.io/v1beta1\nkind: MachineSet\nmetadata: {name: s}\nspec: {clusterName: c, template: {spec: {infrastructureRef: {kind: AWSMachineTemplate, name: t}}}}\n---\napiVersion: infrastructure.cluster.x-k8s.io/v1beta2\nkind: AWSMachineTemplate\nmetadata:\n  name: t\nspec:\n  template:\n    spec:\n      ami:\n        id: ami-old-x\n";
+    let cluster = |paused: bool| {
+        format!(
+            "apiVersion: cluster.x-k8s.io/v1beta1\nkind: Cluster\nmetadata: {{name: c}}\nspec: {{paused: {paused}, infrastructureRef: {{kind: AWSCluster, name: other}}}}\n{set}"
+        )
+    };
+    Case::new(cluster(true)).is(Reason::Paused);
+    // The infrastructure object need not have the cluster's name.
+    let aws = "---\napiVersion: infrastructure.cluster.x-k8s.io/v1beta2\nkind: AWSCluster\nmetadata: {name: other}\nspec: {region: eu-west-1}\n";
+    let decision = Case::new(cluster(false) + aws).is(Reason::WrongPlace);
+    assert_eq!(decision.slot.region.as_deref(), Some("eu-west-1"));
 }
 
 #[test]

@@ -146,9 +146,9 @@ impl Found {
                 return;
             }
             Err(error) => {
-                let message = match std::error::Error::source(&error) {
-                    Some(source) => format!("{error}: {source}"),
-                    None => error.to_string(),
+                let message = match error {
+                    SourceError::Read { source, .. } => format!("cannot be read: {source}"),
+                    error => error.to_string(),
                 };
                 self.unread.push(Unread { file, line: 0, column: 0, message });
                 return;
