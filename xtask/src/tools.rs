@@ -8,12 +8,17 @@ use anyhow::bail;
 use crate::run::shown;
 
 /// A program, and the Debian package that has it.
-const TOOLS: [(&str, &str); 6] = [
+const TOOLS: [(&str, &str); 11] = [
     ("mke2fs", "e2fsprogs"),
     ("e2fsck", "e2fsprogs"),
     ("debugfs", "e2fsprogs"),
     ("sgdisk", "gdisk"),
     ("qemu-img", "qemu-utils"),
+    ("qemu-io", "qemu-utils"),
+    ("gzip", "gzip"),
+    ("xz", "xz-utils"),
+    ("zstd", "zstd"),
+    ("tar", "tar"),
     ("git", "git"),
 ];
 

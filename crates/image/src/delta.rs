@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::disk::{DiskError, Extent, ExtentKind, GuestDisk, push_extent};
+use crate::disk::{Codec, DiskError, Extent, ExtentKind, GuestDisk, push_extent};
 
 /// A change of the guest disk.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -137,6 +137,16 @@ impl GuestDisk for Stamped<'_> {
         grown.fill(0);
         self.delta.overlay(offset, buffer);
         Ok(())
+    }
+
+    fn packed(&self, offset: u64, length: u64, codec: Codec) -> Result<Option<Vec<u8>>, DiskError> {
+        let end = offset.saturating_add(length);
+        let touched =
+            self.delta.pieces.iter().any(|p| p.offset < end && p.offset + p.bytes.len() as u64 > offset);
+        if touched || end > self.disk.size() {
+            return Ok(None);
+        }
+        self.disk.packed(offset, length, codec)
     }
 }
 

@@ -60,6 +60,15 @@ impl From<io::Error> for DiskError {
     }
 }
 
+/// How pieces of a container are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Codec {
+    /// Raw deflate.
+    Deflate,
+    /// One frame of Zstandard.
+    Zstd,
+}
+
 /// A disk as a machine would see it. Readers may run on many threads at once.
 pub trait GuestDisk: Send + Sync {
     /// Size in bytes.
@@ -70,6 +79,16 @@ pub trait GuestDisk: Send + Sync {
 
     /// Fills a buffer from an offset. Holes and zeros read as zeros.
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError>;
+
+    /// A range that the container holds as one compressed piece, as it is there; none where it does not.
+    fn packed(&self, _offset: u64, _length: u64, _codec: Codec) -> Result<Option<Vec<u8>>, DiskError> {
+        Ok(None)
+    }
+
+    /// Where a range stands in the file, if its bytes stand there as they are and are nobody else's.
+    fn place(&self, _offset: u64, _length: u64) -> Result<Option<u64>, DiskError> {
+        Ok(None)
+    }
 
     /// Bytes that the container holds for the disk, where it tells.
     fn allocated(&self) -> Option<u64> {

@@ -13,6 +13,7 @@
 mod console;
 mod delta;
 mod disk;
+mod edit;
 mod ext4;
 mod format;
 mod gpt;
@@ -20,10 +21,12 @@ mod hash;
 mod inspect;
 mod open;
 mod stamp;
+mod write;
 
 pub use console::{Consoles, PlatformConsole};
 pub use delta::{Delta, Piece, Stamped};
-pub use disk::{DiskError, Extent, ExtentKind, GuestDisk};
+pub use disk::{Codec, DiskError, Extent, ExtentKind, GuestDisk};
+pub use edit::{EditError, clone_with, edit_in_place, recover};
 pub use ext4::Ext4Error;
 pub use format::Container;
 pub use gpt::{GptError, Partition, PartitionTable};
@@ -31,3 +34,4 @@ pub use hash::Sha256Hex;
 pub use inspect::{BootEntry, Inspection, inspect};
 pub use open::{Compression, OpenError, Opened, open};
 pub use stamp::{StampError, StampOptions, stamp};
+pub use write::{ClusterCompression, Format, WriteError, write_file, write_pipe};

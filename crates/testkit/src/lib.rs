@@ -16,7 +16,8 @@ pub fn run(program: &str, arguments: &[&str]) -> String {
 pub fn try_run(program: &str, arguments: &[&str]) -> (bool, String) {
     let package = match program {
         "mke2fs" | "debugfs" | "e2fsck" => "e2fsprogs",
-        "qemu-img" => "qemu-utils",
+        "qemu-img" | "qemu-io" => "qemu-utils",
+        "xz" => "xz-utils",
         "sgdisk" => "gdisk",
         other => other,
     };

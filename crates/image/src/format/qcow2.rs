@@ -5,19 +5,12 @@ use std::io::Read as _;
 use std::sync::{Arc, Mutex};
 
 use super::FileView;
-use crate::disk::{DiskError, Extent, ExtentKind, GuestDisk, push_extent};
+use crate::disk::{Codec, DiskError, Extent, ExtentKind, GuestDisk, push_extent};
 
 /// Guest disks of more than this are no boot images.
 const LARGEST_DISK: u64 = 64 << 40;
 /// Level 2 tables that are kept in memory.
 const CACHED_TABLES: usize = 64;
-
-/// How compressed clusters are compressed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Codec {
-    Deflate,
-    Zstd,
-}
 
 /// A qcow2 disk.
 pub(crate) struct Qcow2Disk {
@@ -37,6 +30,8 @@ pub(crate) enum Cluster {
     Zero,
     /// At this offset of the file.
     Plain(u64),
+    /// The same, and other clusters or snapshots may refer to it.
+    Shared(u64),
     /// At this offset of the file, in at most so many bytes.
     Compressed(u64, u64),
 }
@@ -144,7 +139,8 @@ impl Qcow2Disk {
         Ok(match (offset, self.version >= 3 && entry & 1 == 1) {
             (_, true) => Cluster::Zero,
             (0, false) => Cluster::Hole,
-            (offset, false) => Cluster::Plain(offset),
+            (offset, false) if entry >> 63 == 1 => Cluster::Plain(offset),
+            (offset, false) => Cluster::Shared(offset),
         })
     }
 
@@ -188,7 +184,7 @@ impl GuestDisk for Qcow2Disk {
                     let kind = match self.cluster(number)? {
                         Cluster::Hole => ExtentKind::Hole,
                         Cluster::Zero => ExtentKind::Zero,
-                        Cluster::Plain(_) | Cluster::Compressed(..) => ExtentKind::Data,
+                        Cluster::Plain(_) | Cluster::Shared(_) | Cluster::Compressed(..) => ExtentKind::Data,
                     };
                     (1, kind)
                 };
@@ -212,7 +208,9 @@ impl GuestDisk for Qcow2Disk {
             let (now, later) = rest.split_at_mut(length);
             match self.cluster(at >> self.cluster_bits)? {
                 Cluster::Hole | Cluster::Zero => now.fill(0),
-                Cluster::Plain(host) => self.view.read_exact_at(now, host + inside)?,
+                Cluster::Plain(host) | Cluster::Shared(host) => {
+                    self.view.read_exact_at(now, host + inside)?;
+                }
                 Cluster::Compressed(host, bytes) => {
                     let cluster = self.decompress(host, bytes)?;
                     let from = usize::try_from(inside).unwrap_or(0);
@@ -223,6 +221,44 @@ impl GuestDisk for Qcow2Disk {
             rest = later;
         }
         Ok(())
+    }
+
+    fn packed(&self, offset: u64, length: u64, codec: Codec) -> Result<Option<Vec<u8>>, DiskError> {
+        if (codec, length) != (self.codec, self.cluster_size()) || !offset.is_multiple_of(length) {
+            return Ok(None);
+        }
+        let Cluster::Compressed(host, most) = self.cluster(offset >> self.cluster_bits)? else {
+            return Ok(None);
+        };
+        let mut bytes = self.view.read_up_to(host, usize::try_from(most).unwrap_or(0))?;
+        // The table tells the length in sectors alone; the data itself tells where it ends, and that it is whole.
+        let mut cluster = Vec::with_capacity(usize::try_from(length).unwrap_or(0));
+        let end = match codec {
+            Codec::Deflate => {
+                let mut decoder = flate2::Decompress::new(false);
+                let status = decoder.decompress_vec(&bytes, &mut cluster, flate2::FlushDecompress::Finish);
+                let whole = matches!(status, Ok(flate2::Status::StreamEnd)) && cluster.len() as u64 == length;
+                whole.then(|| decoder.total_in())
+            }
+            Codec::Zstd => zstd::zstd_safe::find_frame_compressed_size(&bytes).ok().map(|n| n as u64),
+        };
+        // QEMU of old ended no stream; such a cluster is read and compressed again.
+        let Some(end) = end.and_then(|end| usize::try_from(end).ok()).filter(|end| *end > 0) else {
+            return Ok(None);
+        };
+        bytes.truncate(end);
+        Ok(Some(bytes))
+    }
+
+    fn place(&self, offset: u64, length: u64) -> Result<Option<u64>, DiskError> {
+        let inside = offset & (self.cluster_size() - 1);
+        if offset.saturating_add(length) > self.size || inside + length > self.cluster_size() {
+            return Ok(None);
+        }
+        Ok(match self.cluster(offset >> self.cluster_bits)? {
+            Cluster::Plain(host) => Some(host + inside),
+            _ => None,
+        })
     }
 
     fn allocated(&self) -> Option<u64> {

@@ -54,6 +54,10 @@ impl GuestDisk for RawDisk {
         Ok(self.view.read_exact_at(buffer, offset)?)
     }
 
+    fn place(&self, offset: u64, length: u64) -> Result<Option<u64>, DiskError> {
+        Ok((offset.saturating_add(length) <= self.view.len()).then(|| self.view.start() + offset))
+    }
+
     fn allocated(&self) -> Option<u64> {
         use std::os::unix::fs::MetadataExt as _;
         self.view.file().metadata().ok().map(|m| m.blocks() * 512)

@@ -9,8 +9,8 @@ use crate::gpt::{u16_at, u32_at, u64_at};
 const SECTOR: u64 = 512;
 /// The grain directory is named in the footer.
 const AT_END: u64 = u64::MAX;
-/// Grain tables are kept in memory: this many entries span 64 TiB of 64 KiB grains.
-const MOST_ENTRIES: u64 = 1 << 26;
+/// Grain tables are kept in memory: this many entries span 1 TiB of 64 KiB grains.
+const MOST_ENTRIES: u64 = 1 << 24;
 
 /// A sparse VMDK disk.
 pub(crate) struct VmdkDisk {
@@ -49,7 +49,7 @@ impl VmdkDisk {
         }
         let count = capacity.div_ceil(grain);
         if count > MOST_ENTRIES {
-            return Err(damaged(12, "a disk of at most 64 TiB"));
+            return Err(damaged(12, "a disk of at most 16 million grains"));
         }
         let tables = count.div_ceil(per_table);
         let directory_at = u64_at(&header, 56).saturating_mul(SECTOR);
