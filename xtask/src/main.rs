@@ -2,6 +2,7 @@
 
 mod bench;
 mod corpus;
+mod fixtures;
 mod fuzz;
 mod generate;
 mod run;
@@ -31,6 +32,8 @@ enum Command {
     },
     /// Measure against rivals, in pairs in one run
     Bench(bench::Args),
+    /// Build miniature CoreOS disk images: faithful in what a stamp looks at, without root
+    Fixtures(fixtures::Args),
     /// Fuzz a parser of foreign bytes
     Fuzz(fuzz::Args),
 }
@@ -41,6 +44,7 @@ fn main() -> anyhow::Result<()> {
         Command::Corpus => corpus::run(),
         Command::Generate { check } => generate::run(check),
         Command::Bench(arguments) => bench::run(&arguments),
+        Command::Fixtures(arguments) => fixtures::run(&arguments),
         Command::Fuzz(arguments) => fuzz::run(&arguments),
     }
 }

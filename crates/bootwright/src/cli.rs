@@ -56,6 +56,9 @@ pub enum Command {
     /// Look at release metadata
     #[command(subcommand)]
     Release(ReleaseCommand),
+    /// Look at disk images, stamp them for a platform, write them in any format
+    #[command(subcommand)]
+    Image(ImageCommand),
     /// Print a completion script for a shell
     Completion(CompletionArgs),
     /// Print the manual page, or write all of them into a directory
@@ -271,6 +274,135 @@ pub struct ImportArgs {
     /// The architecture of old metadata files that do not tell their own
     #[arg(long, value_name = "ARCH")]
     pub arch: Option<String>,
+}
+
+/// The commands about disk images.
+#[derive(Debug, Subcommand)]
+pub enum ImageCommand {
+    /// Tell what an image is: container, partitions, boot entries, platform
+    Inspect(InspectArgs),
+    /// Make an image a platform's: platform id, consoles, kernel arguments
+    Stamp(StampArgs),
+    /// Write an image in another format, stamped where a platform is given
+    Convert(ConvertArgs),
+}
+
+/// Arguments of `image inspect`.
+#[derive(Debug, Args)]
+pub struct InspectArgs {
+    /// The image: raw, qcow2, vmdk, fixed vhd, an OVA or a Google archive; plain or in gzip, xz or Zstandard
+    #[arg(value_name = "IN")]
+    pub image: PathBuf,
+    /// How to print
+    #[arg(short, long, value_enum, default_value_t = Output::Table, value_name = "FORMAT")]
+    pub output: Output,
+}
+
+/// How an image is proven.
+#[derive(Debug, Args)]
+pub struct ProofArgs {
+    /// The digest that the image must have, of the file or of what it holds once decompressed
+    #[arg(long, value_name = "HEX")]
+    pub sha256: Option<String>,
+    /// Release metadata that must name the digest of the image: a file, a directory, an index, or `-`
+    #[arg(long, value_name = "SRC")]
+    pub release: Vec<String>,
+}
+
+/// What beside the platform is stamped.
+#[derive(Debug, Args)]
+pub struct KernelArgs {
+    /// A console in the place of the platform's own, as in ttyS0,115200n8; may be given again, the last is /dev/console
+    #[arg(long, value_name = "CONSOLE", requires = "platform")]
+    pub console: Vec<String>,
+    /// A further kernel argument; may be given again
+    #[arg(long, value_name = "ARGUMENT", requires = "platform")]
+    pub karg: Vec<String>,
+    /// Also from an image that is another platform's already
+    #[arg(long, requires = "platform")]
+    pub restamp: bool,
+}
+
+/// Arguments of `image stamp`.
+#[derive(Debug, Args)]
+#[command(group = clap::ArgGroup::new("to").required(true).args(["output", "in_place", "delta"]))]
+pub struct StampArgs {
+    /// The image
+    #[arg(value_name = "IN")]
+    pub image: PathBuf,
+    /// The platform: openstack, aws, azure, gcp, vmware, metal, …
+    #[arg(long)]
+    pub platform: String,
+    /// The new file, in the format of the image
+    #[arg(short, long, value_name = "OUT")]
+    pub output: Option<PathBuf>,
+    /// Change the file itself: raw, fixed vhd, or qcow2 whose boot entries are not compressed
+    #[arg(long)]
+    pub in_place: bool,
+    /// Write only what changes, as JSON: offsets on the disk, bytes before and after
+    #[arg(long, value_name = "FILE")]
+    pub delta: Option<PathBuf>,
+    /// What beside the platform is stamped.
+    #[command(flatten)]
+    pub kernel: KernelArgs,
+    /// How the image is proven.
+    #[command(flatten)]
+    pub proof: ProofArgs,
+}
+
+/// Arguments of `image convert`.
+#[derive(Debug, Args)]
+pub struct ConvertArgs {
+    /// The image
+    #[arg(value_name = "IN")]
+    pub image: PathBuf,
+    /// The new file, or `-` for standard output
+    #[arg(short, long, value_name = "OUT")]
+    pub output: PathBuf,
+    /// Its format [default: by the name of OUT, else that of the platform]
+    #[arg(long, value_enum)]
+    pub format: Option<ImageFormat>,
+    /// How the clusters of qcow2 are compressed [default: none; zlib for nutanix]
+    #[arg(long, value_enum)]
+    pub compress: Option<Compress>,
+    /// Stamp for this platform: openstack, aws, azure, gcp, vmware, …
+    #[arg(long)]
+    pub platform: Option<String>,
+    /// Grow the disk to so many GiB [default: 100 for ibmcloud, what the format needs for others]
+    #[arg(long, value_name = "GIB")]
+    pub size: Option<u64>,
+    /// What beside the platform is stamped.
+    #[command(flatten)]
+    pub kernel: KernelArgs,
+    /// How the image is proven.
+    #[command(flatten)]
+    pub proof: ProofArgs,
+}
+
+/// Formats that can be written.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ImageFormat {
+    /// The disk itself, sparse
+    Raw,
+    /// QEMU's
+    Qcow2,
+    /// VMware's, stream-optimised; also for AWS
+    Vmdk,
+    /// Fixed VHD, for Azure
+    Vhd,
+    /// disk.raw in a tar.gz, for Google Cloud
+    Gcp,
+}
+
+/// How clusters of qcow2 are compressed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum Compress {
+    /// Not at all
+    None,
+    /// Deflate, which every QEMU reads
+    Zlib,
+    /// Zstandard, which QEMU reads since 5.1
+    Zstd,
 }
 
 /// Arguments of `completion`.

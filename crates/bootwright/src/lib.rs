@@ -3,6 +3,7 @@
 pub mod cli;
 mod commands;
 mod exit;
+mod images;
 mod inputs;
 mod printer;
 mod table;
@@ -12,7 +13,7 @@ use std::process::ExitCode;
 
 use clap::Parser as _;
 
-use cli::{Cli, Command, ReleaseCommand};
+use cli::{Cli, Command, ImageCommand, ReleaseCommand};
 use exit::Exit;
 use printer::Printer;
 
@@ -43,6 +44,13 @@ pub fn main(arguments: impl IntoIterator<Item = OsString>) -> ExitCode {
         }
         Command::Release(ReleaseCommand::Import(arguments)) => {
             commands::release_import::run(arguments, &mut printer)
+        }
+        Command::Image(ImageCommand::Inspect(arguments)) => {
+            commands::image_inspect::run(arguments, &mut printer)
+        }
+        Command::Image(ImageCommand::Stamp(arguments)) => commands::image_stamp::run(arguments, &mut printer),
+        Command::Image(ImageCommand::Convert(arguments)) => {
+            commands::image_convert::run(arguments, &mut printer)
         }
         Command::Completion(arguments) => Ok(commands::completion::run(arguments, &mut printer)),
         Command::Man(arguments) => commands::man::run(arguments, &mut printer),

@@ -85,6 +85,11 @@ pub trait GuestDisk: Send + Sync {
         Ok(None)
     }
 
+    /// How the container compresses pieces, where it has any that are compressed.
+    fn codec(&self) -> Option<Codec> {
+        None
+    }
+
     /// Where a range stands in the file, if its bytes stand there as they are and are nobody else's.
     fn place(&self, _offset: u64, _length: u64) -> Result<Option<u64>, DiskError> {
         Ok(None)

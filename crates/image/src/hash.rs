@@ -1,6 +1,9 @@
 //! Digests as text.
 
 use std::fmt;
+use std::fs::File;
+use std::io::{self, Read as _};
+use std::path::Path;
 
 use sha2::{Digest as _, Sha256};
 
@@ -12,6 +15,19 @@ impl Sha256Hex {
     /// Of bytes in memory.
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
+    }
+
+    /// Of a file.
+    pub fn of_file(path: &Path) -> io::Result<Self> {
+        let mut file = File::open(path)?;
+        let mut hasher = Sha256::new();
+        let mut buffer = vec![0; 1 << 20];
+        loop {
+            match file.read(&mut buffer)? {
+                0 => return Ok(Self::finish(hasher)),
+                got => hasher.update(buffer.get(..got).unwrap_or_default()),
+            }
+        }
     }
 
     /// Of what a hasher was fed.

@@ -34,8 +34,10 @@ pub struct Spec {
     pub further: Vec<&'static str>,
     /// Size of the boot filesystem in MiB.
     pub boot_mib: u64,
-    /// Size of the root partition in MiB: a third data, the rest a hole.
+    /// Size of the root partition in MiB.
     pub root_mib: u64,
+    /// How many MiB of noise it begins with; the rest is a hole.
+    pub noise_mib: u64,
 }
 
 /// The type of the boot partition since December 2025 (XBOOTLDR), and before.
@@ -57,6 +59,7 @@ impl Default for Spec {
             further: Vec::new(),
             boot_mib: 12,
             root_mib: 6,
+            noise_mib: 2,
         }
     }
 }
@@ -69,6 +72,8 @@ pub struct Disk {
     pub boot_start: u64,
     /// How long it is, in bytes.
     pub boot_length: u64,
+    /// Where the root filesystem begins, in bytes.
+    pub root_start: u64,
     /// The kernel's bytes.
     pub kernel: Vec<u8>,
 }
@@ -108,10 +113,9 @@ pub fn build(folder: &Path, spec: &Spec) -> Disk {
     let place = |wanted: &str| partitions.iter().find(|(name, ..)| *name == wanted).unwrap();
     let (_, _, boot_start, boot_length) = *place("boot");
     file.write_all_at(&fs::read(&boot).unwrap(), boot_start).unwrap();
-    let (_, _, root_start, root_length) = *place("root");
-    let third = usize::try_from(root_length / 3).unwrap();
-    file.write_all_at(&noise(third, 11), root_start).unwrap();
-    Disk { path, boot_start, boot_length, kernel }
+    let (_, _, root_start, _) = *place("root");
+    file.write_all_at(&noise(usize::try_from(spec.noise_mib * MIB).unwrap(), 11), root_start).unwrap();
+    Disk { path, boot_start, boot_length, root_start, kernel }
 }
 
 fn filesystem(folder: &Path, image: &Path, spec: &Spec, kernel: &[u8]) {

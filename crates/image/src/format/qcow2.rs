@@ -250,6 +250,15 @@ impl GuestDisk for Qcow2Disk {
         Ok(Some(bytes))
     }
 
+    fn codec(&self) -> Option<Codec> {
+        let clusters = self.size.div_ceil(self.cluster_size());
+        let per_table = self.cluster_size() / 8;
+        let mut tables = (0..clusters.div_ceil(per_table)).filter(|n| matches!(self.table(*n), Ok(Some(_))));
+        let compressed = |n: u64| matches!(self.cluster(n), Ok(Cluster::Compressed(..)));
+        let any = tables.any(|n| (n * per_table..((n + 1) * per_table).min(clusters)).any(compressed));
+        any.then_some(self.codec)
+    }
+
     fn place(&self, offset: u64, length: u64) -> Result<Option<u64>, DiskError> {
         let inside = offset & (self.cluster_size() - 1);
         if offset.saturating_add(length) > self.size || inside + length > self.cluster_size() {

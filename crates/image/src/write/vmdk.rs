@@ -3,7 +3,7 @@
 
 use std::io::Write;
 
-use flate2::{Compress, Compression, FlushCompress};
+use libdeflater::{CompressionLvl, Compressor};
 
 use super::pipeline::{self, Run};
 use super::{Format, WriteError};
@@ -21,7 +21,7 @@ const LARGEST: u64 = 1 << 40;
 /// Has a newline test, compressed grains and markers.
 const FLAGS: u32 = 0x3_0001;
 /// As qemu-img and ovftool have it; a higher one costs far more time than it saves bytes.
-const LEVEL: u32 = 6;
+const LEVEL: i32 = 6;
 
 /// Counts what it writes.
 struct Output<'o> {
@@ -132,13 +132,17 @@ impl Tables<'_> {
 /// A thread's own.
 struct State<'d> {
     disk: &'d dyn GuestDisk,
-    encoder: Compress,
+    encoder: Compressor,
     buffer: Vec<u8>,
 }
 
 impl<'d> State<'d> {
     fn new(disk: &'d dyn GuestDisk) -> Self {
-        Self { disk, encoder: Compress::new(Compression::new(LEVEL), true), buffer: Vec::new() }
+        Self {
+            disk,
+            encoder: Compressor::new(CompressionLvl::new(LEVEL).unwrap_or_default()),
+            buffer: Vec::new(),
+        }
     }
 
     /// The grains of a piece, each behind its marker; none where there are only zeros.
@@ -154,10 +158,11 @@ impl<'d> State<'d> {
             let mut bytes = Vec::with_capacity(grain.len() + 1024);
             bytes.extend((number * GRAIN_SECTORS).to_le_bytes());
             bytes.extend([0; 4]);
-            self.encoder.reset();
-            self.encoder
-                .compress_vec(grain, &mut bytes, FlushCompress::Finish)
-                .map_err(std::io::Error::other)?;
+            let room = self.encoder.zlib_compress_bound(grain.len());
+            bytes.resize(12 + room, 0);
+            let space = bytes.get_mut(12..).unwrap_or_default();
+            let length = self.encoder.zlib_compress(grain, space).map_err(std::io::Error::other)?;
+            bytes.truncate(12 + length);
             let length = u32::try_from(bytes.len().saturating_sub(12)).unwrap_or(0);
             if let Some(place) = bytes.get_mut(8..12) {
                 place.copy_from_slice(&length.to_le_bytes());
