@@ -1,10 +1,12 @@
 //! A file becomes a guest disk: compression and container are told by magic bytes, never by name.
 
 use std::fs::File;
-use std::io::{self, BufReader, Read, Seek as _, SeekFrom, Write as _};
+use std::io::{self, BufRead, BufReader, Read, Seek as _, SeekFrom, Write as _};
 use std::path::Path;
 use std::sync::mpsc;
 
+use liblzma::bufread::XzDecoder;
+use liblzma::stream::MtStreamBuilder;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
 
@@ -196,7 +198,7 @@ fn decompress(
         let buffered = BufReader::with_capacity(CHUNK, &mut wire);
         let mut decoder: Box<dyn Read + '_> = match compression {
             Compression::Gzip => Box::new(flate2::bufread::MultiGzDecoder::new(buffered)),
-            Compression::Xz => Box::new(liblzma::bufread::XzDecoder::new_multi_decoder(buffered)),
+            Compression::Xz => Box::new(XzStreams { decoder: Some(XzStreams::begin(buffered)?) }),
             Compression::Zstd => Box::new(zstd::stream::read::Decoder::with_buffer(buffered)?),
         };
         let mut size = 0_u64;
@@ -225,6 +227,52 @@ fn decompress(
     })?;
     io::copy(&mut wire, &mut io::sink())?;
     Ok((content, Sha256Hex::finish(wire.hasher), inner))
+}
+
+/// Streams of xz, one behind the other; blocks of each are decompressed on all cores.
+struct XzStreams<R: BufRead> {
+    decoder: Option<XzDecoder<R>>,
+}
+
+impl<R: BufRead> XzStreams<R> {
+    /// Beyond this, fewer threads are used: `xz -9` needs 64 MiB for each, and its block.
+    const MEMORY_OF_THREADS: u64 = 384 << 20;
+    /// Beyond this a file is refused.
+    const MEMORY: u64 = 1 << 30;
+
+    fn begin(input: R) -> io::Result<XzDecoder<R>> {
+        let threads = std::thread::available_parallelism().map_or(1, usize::from);
+        let stream = MtStreamBuilder::new()
+            .threads(u32::try_from(threads).unwrap_or(1))
+            .memlimit_threading(Self::MEMORY_OF_THREADS)
+            .memlimit_stop(Self::MEMORY)
+            .decoder()?;
+        Ok(XzDecoder::new_stream(input, stream))
+    }
+}
+
+impl<R: BufRead> Read for XzStreams<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        while let Some(mut decoder) = self.decoder.take() {
+            let got = decoder.read(buffer)?;
+            if got > 0 || buffer.is_empty() {
+                self.decoder = Some(decoder);
+                return Ok(got);
+            }
+            let mut input = decoder.into_inner();
+            loop {
+                let bytes = input.fill_buf()?;
+                let padding = bytes.iter().take_while(|byte| **byte == 0).count();
+                match (bytes.is_empty(), padding) {
+                    (true, _) => return Ok(0),
+                    (false, 0) => break,
+                    (false, padding) => input.consume(padding),
+                }
+            }
+            self.decoder = Some(Self::begin(input)?);
+        }
+        Ok(0)
+    }
 }
 
 /// Hashes what is read.

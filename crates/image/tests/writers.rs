@@ -186,3 +186,33 @@ fn a_file_that_fails_its_check_does_not_appear() {
     assert_eq!(fs::read(&path).unwrap(), b"old");
     assert_eq!(files(), before);
 }
+
+/// Streams one behind the other are one file; what is cut short, or followed by something else, is none.
+#[test]
+fn compressed_files_are_read_to_their_true_end() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = disk(folder.path());
+    let expected = fs::read(&source).unwrap();
+    let (first, second) = expected.split_at(5_000_000);
+    for (program, magic) in [("gzip", &b"\x1f\x8b"[..]), ("xz", b"\xfd7zXZ"), ("zstd", b"\x28\xb5\x2f\xfd")] {
+        let packed = |bytes: &[u8]| {
+            let file = folder.path().join("piece");
+            fs::write(&file, bytes).unwrap();
+            let out = folder.path().join("piece.out");
+            run("bash", &["-c", &format!("{program} -1 -q -c {} > {}", word(&file), word(&out))]);
+            fs::read(out).unwrap()
+        };
+        let both = [packed(first), packed(second)].concat();
+        assert!(both.starts_with(magic));
+        let path = folder.path().join("both");
+        fs::write(&path, &both).unwrap();
+        let opened = open(&path, folder.path()).unwrap();
+        assert!(content(&*opened.disk, opened.disk.size()) == expected, "{program}");
+        for broken in [&both[..both.len() - 9], &[&both[..], b"tail of something else"].concat()] {
+            fs::write(&path, broken).unwrap();
+            // What stands behind a gzip stream is passed over by no tool alike; a cut is an error everywhere.
+            let cut = broken.len() < both.len();
+            assert!(open(&path, folder.path()).is_err() || (program == "gzip" && !cut), "{program}");
+        }
+    }
+}
