@@ -7,7 +7,7 @@ use anyhow::{Context as _, bail};
 use crate::run::root;
 
 /// The targets, each a parser of foreign bytes.
-const TARGETS: [&str; 3] = ["metadata", "slots", "edit"];
+const TARGETS: [&str; 5] = ["metadata", "slots", "edit", "stamp", "container"];
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
