@@ -32,7 +32,12 @@ const SERIAL: [&str; 3] =
 impl Consoles {
     /// Reads the table of an image.
     pub fn read(text: &[u8]) -> Option<Self> {
-        let platforms = serde_json::from_slice(text).ok()?;
+        let mut platforms: BTreeMap<String, PlatformConsole> = serde_json::from_slice(text).ok()?;
+        // The kernel takes words: an argument with a space would be two, which no later stamp could take off again.
+        for console in platforms.values_mut() {
+            let words = console.kernel_arguments.iter().flat_map(|argument| argument.split_whitespace());
+            console.kernel_arguments = words.map(str::to_owned).collect();
+        }
         Some(Self { platforms, source: "coreos/platforms.json of the image" })
     }
 
