@@ -1,6 +1,8 @@
 //! `cargo xtask bench`: each work against the tool that a user would pick instead, on the same input, in pairs in one
 //! run. Ratios of medians are printed, with both commands.
 
+mod image;
+
 use std::fmt::Write as _;
 use std::fs;
 use std::path::Path;
@@ -13,6 +15,9 @@ use crate::run::{binary, root};
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
+    /// What is measured [default: both]
+    #[arg(value_enum)]
+    what: Option<What>,
     /// How many machine sets
     #[arg(long, default_value_t = 10_000)]
     sets: usize,
@@ -27,7 +32,23 @@ pub(crate) struct Args {
     release: Option<std::path::PathBuf>,
 }
 
+#[derive(Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+enum What {
+    Plan,
+    Image,
+}
+
 pub(crate) fn run(arguments: &Args) -> anyhow::Result<()> {
+    if arguments.what != Some(What::Image) {
+        plan(arguments)?;
+    }
+    if arguments.what != Some(What::Plan) {
+        image::run(arguments.rounds)?;
+    }
+    Ok(())
+}
+
+fn plan(arguments: &Args) -> anyhow::Result<()> {
     for (tool, install) in
         [("jq", "apt-get install jq"), ("yq", "go install github.com/mikefarah/yq/v4@latest")]
     {

@@ -46,7 +46,7 @@ pub(crate) fn install() -> anyhow::Result<()> {
 }
 
 /// Filesystem tools are not on every user's path.
-fn present(tool: &str) -> bool {
+pub(crate) fn present(tool: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default() + ":/usr/sbin:/sbin";
     path.split(':').any(|folder| Path::new(folder).join(tool).is_file())
 }
