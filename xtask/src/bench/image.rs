@@ -45,7 +45,7 @@ pub(super) fn run(rounds: usize) -> anyhow::Result<()> {
         ("sparse raw", "--format raw", qemu("-m 16 -W -O raw")),
     ] {
         let ours = format!("{program} image convert {disk} -o {out} {ours}");
-        pairs(name, rounds, &ours, &rival)?;
+        pairs(name, rounds, &[&out, &rival_out], &ours, &rival)?;
         println!("    {} bytes against {}", fs::metadata(&out)?.len(), fs::metadata(&rival_out)?.len());
     }
     for (name, pack, ending, unpack) in [
@@ -61,7 +61,7 @@ pub(super) fn run(rounds: usize) -> anyhow::Result<()> {
         let rival = format!(
             "echo '{digest}  {packed}' | sha256sum -c && {unpack} {packed} > {rival_out} && sha256sum {rival_out} && sync -f {rival_out}"
         );
-        pairs(&format!("{name} to verified raw"), rounds, &ours, &rival)?;
+        pairs(&format!("{name} to verified raw"), rounds, &[&out, &rival_out], &ours, &rival)?;
         fs::remove_file(packed)?;
     }
     Ok(())
@@ -88,18 +88,22 @@ fn stamp(program: &str, folder: &Path, rounds: usize) -> anyhow::Result<()> {
             )
         };
         let rival = format!("{} && {}", edit("metal", "openstack"), edit("openstack", "metal"));
-        pairs("stamp in place", rounds * 2, &ours, &rival)?;
+        pairs("stamp in place", rounds * 2, &[], &ours, &rival)?;
     }
     Ok(())
 }
 
-fn pairs(name: &str, rounds: usize, ours: &str, rival: &str) -> anyhow::Result<()> {
+/// Runs both in turn. Outputs are new files each time: to take an old one away costs as much as to write it.
+fn pairs(name: &str, rounds: usize, outputs: &[&str], ours: &str, rival: &str) -> anyhow::Result<()> {
     let bash = |line: &str| measured(Command::new("bash").arg("-c").arg(format!("exec {line}")));
     let sides = |line: &str| {
         if line.contains("&&") { measured(Command::new("bash").arg("-c").arg(line)) } else { bash(line) }
     };
     let (mut mine, mut theirs, mut peak): (Vec<Duration>, Vec<Duration>, u64) = (Vec::new(), Vec::new(), 0);
     for _ in 0..rounds {
+        for output in outputs {
+            let _ = fs::remove_file(output);
+        }
         let (time, memory) = sides(ours)?;
         mine.push(time);
         peak = peak.max(memory);
