@@ -112,6 +112,39 @@ pub(crate) fn read_vec(disk: &dyn GuestDisk, offset: u64, length: usize) -> Resu
     Ok(bytes)
 }
 
+/// Reads unit by unit: `fill` is given the number of a unit, an offset in it, and the bytes to fill from there.
+pub(crate) fn read_by_unit(
+    disk: &dyn GuestDisk,
+    offset: u64,
+    buffer: &mut [u8],
+    unit: u64,
+    mut fill: impl FnMut(u64, u64, &mut [u8]) -> Result<(), DiskError>,
+) -> Result<(), DiskError> {
+    let end = offset.saturating_add(buffer.len() as u64);
+    if end > disk.size() {
+        return Err(DiskError::OutOfRange { offset, end, size: disk.size() });
+    }
+    let mut at = offset;
+    let mut rest = buffer;
+    while !rest.is_empty() {
+        let inside = at % unit;
+        let length = usize::try_from(unit - inside).unwrap_or(0).min(rest.len());
+        let (now, later) = rest.split_at_mut(length);
+        fill(at / unit, inside, now)?;
+        at += length as u64;
+        rest = later;
+    }
+    Ok(())
+}
+
+/// A piece of a unit in memory.
+pub(crate) fn copy_from(unit: &[u8], inside: u64, buffer: &mut [u8]) {
+    let from = usize::try_from(inside).unwrap_or(usize::MAX);
+    if let Some(piece) = unit.get(from..).and_then(|rest| rest.get(..buffer.len())) {
+        buffer.copy_from_slice(piece);
+    }
+}
+
 /// Adds an extent to a list, joined with the last one where both are alike.
 pub(crate) fn push_extent(extents: &mut Vec<Extent>, extent: Extent) {
     if extent.length == 0 {

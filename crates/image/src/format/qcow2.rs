@@ -5,7 +5,7 @@ use std::io::Read as _;
 use std::sync::{Arc, Mutex};
 
 use super::FileView;
-use crate::disk::{Codec, DiskError, Extent, ExtentKind, GuestDisk, push_extent};
+use crate::disk::{Codec, DiskError, Extent, ExtentKind, GuestDisk, copy_from, push_extent, read_by_unit};
 
 /// Guest disks of more than this are no boot images.
 const LARGEST_DISK: u64 = 64 << 40;
@@ -196,31 +196,16 @@ impl GuestDisk for Qcow2Disk {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
-        let end = offset.saturating_add(buffer.len() as u64);
-        if end > self.size {
-            return Err(DiskError::OutOfRange { offset, end, size: self.size });
-        }
-        let mut at = offset;
-        let mut rest = buffer;
-        while !rest.is_empty() {
-            let inside = at & (self.cluster_size() - 1);
-            let length = usize::try_from(self.cluster_size() - inside).unwrap_or(0).min(rest.len());
-            let (now, later) = rest.split_at_mut(length);
-            match self.cluster(at >> self.cluster_bits)? {
+        read_by_unit(self, offset, buffer, self.cluster_size(), |number, inside, now| {
+            match self.cluster(number)? {
                 Cluster::Hole | Cluster::Zero => now.fill(0),
                 Cluster::Plain(host) | Cluster::Shared(host) => {
                     self.view.read_exact_at(now, host + inside)?;
                 }
-                Cluster::Compressed(host, bytes) => {
-                    let cluster = self.decompress(host, bytes)?;
-                    let from = usize::try_from(inside).unwrap_or(0);
-                    now.copy_from_slice(cluster.get(from..from + length).unwrap_or_default());
-                }
+                Cluster::Compressed(host, bytes) => copy_from(&self.decompress(host, bytes)?, inside, now),
             }
-            at += length as u64;
-            rest = later;
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     fn packed(&self, offset: u64, length: u64, codec: Codec) -> Result<Option<Vec<u8>>, DiskError> {

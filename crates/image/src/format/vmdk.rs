@@ -3,7 +3,7 @@
 use std::io::Read as _;
 
 use super::FileView;
-use crate::disk::{DiskError, Extent, ExtentKind, GuestDisk, push_extent};
+use crate::disk::{DiskError, Extent, ExtentKind, GuestDisk, copy_from, push_extent, read_by_unit};
 use crate::gpt::{u16_at, u32_at, u64_at};
 
 const SECTOR: u64 = 512;
@@ -120,29 +120,14 @@ impl GuestDisk for VmdkDisk {
     }
 
     fn read_at(&self, offset: u64, buffer: &mut [u8]) -> Result<(), DiskError> {
-        let end = offset.saturating_add(buffer.len() as u64);
-        if end > self.size {
-            return Err(DiskError::OutOfRange { offset, end, size: self.size });
-        }
-        let mut at = offset;
-        let mut rest = buffer;
-        while !rest.is_empty() {
-            let (number, inside) = (at / self.grain, at % self.grain);
-            let length = usize::try_from(self.grain - inside).unwrap_or(0).min(rest.len());
-            let (now, later) = rest.split_at_mut(length);
+        read_by_unit(self, offset, buffer, self.grain, |number, inside, now| {
             match self.grain_at(number) {
                 0 | 1 => now.fill(0),
-                sector if self.compressed => {
-                    let grain = self.decompress(sector, number)?;
-                    let from = usize::try_from(inside).unwrap_or(0);
-                    now.copy_from_slice(grain.get(from..from + length).unwrap_or_default());
-                }
+                sector if self.compressed => copy_from(&self.decompress(sector, number)?, inside, now),
                 sector => self.view.read_exact_at(now, u64::from(sector) * SECTOR + inside)?,
             }
-            at += length as u64;
-            rest = later;
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     fn allocated(&self) -> Option<u64> {
