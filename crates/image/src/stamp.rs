@@ -8,7 +8,7 @@ mod entry;
 mod grub;
 
 use crate::console::{Consoles, PlatformConsole};
-use crate::delta::Delta;
+use crate::delta::{Delta, Stamped};
 use crate::disk::{DiskError, GuestDisk};
 use crate::ext4::{Ext4, Ext4Error};
 use crate::gpt::{GptError, PartitionTable};
@@ -65,6 +65,11 @@ pub enum StampError {
         /// The other.
         other: String,
     },
+    /// What was written does not read back.
+    #[error(
+        "the boot filesystem is damaged: what is written in one place shows in another; check it with `e2fsck -fn`"
+    )]
+    Damaged,
     /// GRUB's configuration has no place for console commands.
     #[error(
         "{0} has no lines CONSOLE-SETTINGS-START and CONSOLE-SETTINGS-END, where console commands belong"
@@ -131,12 +136,33 @@ pub fn stamp(disk: &dyn GuestDisk, options: &StampOptions) -> Result<Delta, Stam
     } else {
         PlatformConsole::custom(&options.consoles)
     };
+    let mut written = Vec::new();
     for (path, mut entry) in entries {
         entry.restamp(&options.platform, &old.kernel_arguments, &new.kernel_arguments, &options.arguments);
-        boot.replace_file(&path, &entry.text())?;
+        let text = entry.text();
+        boot.replace_file(&path, &text)?;
+        written.push((path, text));
     }
     grub::restamp(&mut boot, &new.grub_commands)?;
-    Ok(boot.delta())
+    let delta = boot.delta();
+    prove(&Stamped::new(disk, &delta, None), &table, &written)?;
+    Ok(delta)
+}
+
+/// Reads the stamped disk as a machine would. Where a damaged filesystem without checksums has two files in one block, or
+/// a file where its own tables are, the stamp has hit more than it was to.
+fn prove(
+    stamped: &dyn GuestDisk,
+    table: &PartitionTable,
+    entries: &[(String, Vec<u8>)],
+) -> Result<(), StampError> {
+    let damaged = |_| StampError::Damaged;
+    let boot = boot_filesystem(stamped, table).map_err(damaged)?;
+    boot.check_writable().map_err(|_| StampError::Damaged)?;
+    let names = entry_names(&boot).map_err(damaged)?;
+    let whole = entries.iter().all(|(path, text)| boot.read_file(path).is_ok_and(|now| now == *text));
+    let same = PartitionTable::read(stamped).is_ok_and(|now| now == *table);
+    if whole && same && names.len() == entries.len() { Ok(()) } else { Err(StampError::Damaged) }
 }
 
 /// Partitions that exist where the boot chain is under dm-verity, or under a sealed Secure Execution image.
