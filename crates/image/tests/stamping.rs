@@ -281,6 +281,18 @@ fn what_must_not_be_stamped_is_refused_and_untouched() {
     assert!(matches!(refused(inline, &nothing, aws()), StampError::Boot(image::Ext4Error::Unsupported(_))));
 }
 
+/// Without checksums nothing tells that a bitmap is wrong: the block that an entry grows into is the superblock.
+#[test]
+fn a_stamp_that_would_hit_something_else_is_refused() {
+    let folder = tempfile::tempdir().unwrap();
+    let (_, spec) = layouts().remove(14);
+    let spec = Spec { block_size: 1024, ..spec };
+    let disk = build(folder.path(), &spec);
+    run("debugfs", &["-w", "-R", "freeb 1", &format!("{}?offset={}", word(&disk.path), disk.boot_start)]);
+    let refused = delta(&disk.path, &options("openstack"));
+    assert!(matches!(refused, Err(StampError::Damaged)), "{refused:?}");
+}
+
 #[test]
 fn inspect_tells_what_the_image_is() {
     let folder = tempfile::tempdir().unwrap();
