@@ -412,6 +412,8 @@ fn bad_input_gets_a_clear_error_and_nothing_else() {
         (&["plan", "a.yaml", "--release", "oci://x"], "this version reads files"),
         // A file that is cut short is no file to pass over.
         (&["plan", "a.yaml", "--release", "tree"], "half.json"),
+        (&["release", "diff", "tree", &examples("release")], "half.json"),
+        (&["release", "lint", &examples("release"), "--against", "tree"], "half.json"),
         (&["plan", "nowhere", "--release", &examples("release")], "nowhere: cannot be read"),
         (&["plan", "empty", "--release", &examples("release")], "no YAML or JSON files"),
         (

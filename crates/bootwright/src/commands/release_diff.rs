@@ -6,13 +6,13 @@ use serde_json::json;
 
 use crate::cli::{DiffArgs, Output};
 use crate::exit::Exit;
-use crate::inputs::architecture;
+use crate::inputs::{architecture, strict};
 use crate::printer::{Printer, Tone};
 
 pub(crate) fn run(arguments: &DiffArgs, printer: &mut Printer) -> anyhow::Result<Exit> {
     let arch = arguments.arch.as_deref().map(architecture).transpose()?;
-    let old = sources::load(std::slice::from_ref(&arguments.old), arch.as_ref())?;
-    let new = sources::load(std::slice::from_ref(&arguments.new), arch.as_ref())?;
+    let load = |word: &String| strict(sources::load(std::slice::from_ref(word), arch.as_ref())?);
+    let (old, new) = (load(&arguments.old)?, load(&arguments.new)?);
     let mut changes = metadata::diff(&old.catalog, &new.catalog);
     changes.extend(new.documents.iter().flat_map(metadata::package_changes));
     if arguments.output == Output::Json {

@@ -13,7 +13,7 @@ pub(crate) fn run(arguments: &LintArgs, printer: &mut Printer) -> anyhow::Result
     let catalog = strict(sources::load(&arguments.sources, arch.as_ref())?)?.catalog;
     let against = match arguments.against.as_slice() {
         [] => None,
-        words => Some(sources::load(words, arch.as_ref())?.catalog),
+        words => Some(strict(sources::load(words, arch.as_ref())?)?.catalog),
     };
     let lints = metadata::lint(&catalog, against.as_ref());
     let errors = lints.iter().filter(|l| l.rule.is_error()).count();
