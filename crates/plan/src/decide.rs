@@ -66,7 +66,6 @@ impl<'a, 's> Decider<'a, 's> {
         let inputs = &planner.inputs;
         let recognised = planner.known.recognise(slot, inputs.facts, &inputs.policy.adopt);
         let boot = recognised.boot(slot);
-        let asked = slot.os_stream.as_deref().or(inputs.policy.default_os_stream.as_deref());
         let own_region = inputs.facts.own_region.as_ref().filter(|_| slot.kind != SlotKind::Template);
         // An image of one region boots in no other, so it tells more than a default for objects that tell none.
         let told = [boot.region.as_ref(), inputs.facts.region.as_ref(), own_region];
@@ -80,7 +79,7 @@ impl<'a, 's> Decider<'a, 's> {
             recognised,
             architecture: None,
             region,
-            target: planner.target(asked),
+            target: planner.target(asked_stream(planner, slot)),
             to: ReferenceView::default(),
             to_release: None,
             change: Change::default(),
@@ -469,9 +468,7 @@ impl<'a, 's> Decider<'a, 's> {
             }
             Err(error) => {
                 let message = format!("the reference cannot be changed alone: {}", error.0);
-                Err(Verdict::new(Reason::NotEditable, message)
-                    .next(error.1)
-                    .next("write it as a plain or quoted value of its own"))
+                Err(Verdict::new(Reason::NotEditable, message).next(error.1))
             }
         }
     }
@@ -519,6 +516,11 @@ impl<'a, 's> Decider<'a, 's> {
             message,
         });
     }
+}
+
+/// The OS stream that a set asks for, else the one that the policy has for sets that ask for none.
+fn asked_stream<'s>(planner: &'s Planner<'_>, slot: &'s Slot) -> Option<&'s str> {
+    slot.os_stream.as_deref().or(planner.inputs.policy.default_os_stream.as_deref())
 }
 
 impl Decision {

@@ -532,6 +532,20 @@ fn nothing_is_done_while_the_cluster_is_on_its_way() {
     assert_eq!(decision.slot.region.as_deref(), Some("eu-west-1"));
 }
 
+/// Each obstacle has a next step of its own.
+#[test]
+fn what_cannot_be_edited_tells_how_it_could_be() {
+    let set = provider("{kind: NutanixMachineProviderConfig, image: {type: uuid, uuid: 0-1-2}}");
+    let mut release = new();
+    release["architectures"]["x86_64"]["artifacts"]["nutanix"] =
+        release["architectures"]["x86_64"]["artifacts"]["openstack"].clone();
+    let decision = Case::new(set)
+        .release(vec![release])
+        .policy(json!({"adopt": ["0-1-2"], "imageNames": {"nutanix": "rhcos-new"}}))
+        .is(Reason::NotEditable);
+    assert_eq!(decision.next.as_deref(), Some("name the image by its name, or change the id by hand"));
+}
+
 #[test]
 fn a_template_is_created_once_and_never_written_over() {
     let template = |name: &str, size: &str| {
