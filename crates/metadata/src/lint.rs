@@ -167,12 +167,10 @@ impl<'a> Linter<'a> {
             self.report(LintRule::MixedBuilds, id, message);
         }
         let all: BTreeSet<&str> = by_arch.values().flatten().copied().collect();
-        let newest = all
-            .iter()
-            .filter_map(|v| v.parse::<OsVersion>().ok())
-            .reduce(|a, b| if a.compare(&b) == Some(std::cmp::Ordering::Less) { b } else { a });
+        let all: Vec<OsVersion> = all.iter().filter_map(|v| v.parse().ok()).collect();
+        let newest = OsVersion::newest(&all);
         for (arch, versions) in by_arch {
-            if let Some(newest) = newest.as_ref().filter(|n| !versions.contains(n.as_str())) {
+            if let Some(newest) = newest.filter(|n| !versions.contains(n.as_str())) {
                 let own: Vec<_> = versions.into_iter().collect();
                 let message =
                     format!("{arch} is at {}, the newest build in the document is {newest}", own.join(", "));
@@ -242,10 +240,7 @@ impl<'a> Linter<'a> {
             }
         }
         for ((source, platform, architecture), regions) in places {
-            let newest = regions
-                .iter()
-                .map(|(_, v)| *v)
-                .reduce(|a, b| if a.compare(b) == Some(std::cmp::Ordering::Less) { b } else { a });
+            let newest = OsVersion::newest(regions.iter().map(|(_, version)| *version));
             for (region, version) in regions {
                 if let Some(newest) = newest.filter(|n| version.compare(n) == Some(std::cmp::Ordering::Less))
                 {

@@ -123,6 +123,11 @@ impl OsVersion {
         format!("{year:04}-{month:02}-{day:02}")
     }
 
+    /// The newest of several versions; of those that cannot be compared, the first.
+    pub fn newest<'a>(versions: impl IntoIterator<Item = &'a Self>) -> Option<&'a Self> {
+        versions.into_iter().reduce(|a, b| if a.compare(b) == Some(Ordering::Less) { b } else { a })
+    }
+
     /// Compares two builds of one distribution; `None` where nothing that is written tells which is the newer.
     ///
     /// - Inside a scheme: OpenShift minor and RHEL version together, then date and build number.

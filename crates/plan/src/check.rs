@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use machines::{Reference, Slot, SlotKind, Strategy};
+use machines::{ApiAuthority, Reference, Slot, SlotKind, Strategy};
 use metadata::{Image, OsVersion};
 
 use crate::output::{Action, Decision, Plan, SkewState};
@@ -104,6 +104,8 @@ impl Rules<'_> {
             say("a machine that exists is changed");
         }
         if slot.windows
+            || slot.paused
+            || slot.authority == ApiAuthority::Other
             || !slot.owners.is_empty()
             || slot.security_type.as_deref().is_some_and(|t| !t.is_empty())
         {

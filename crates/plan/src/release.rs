@@ -134,9 +134,8 @@ impl<'a> Release<'a> {
         streams.sort_unstable();
         streams.dedup();
         let have = || streams.iter().map(|s| (*s).to_owned()).collect();
-        let default = held()
-            .find(|s| s.default && self.has_several_defaults().is_none())
-            .and_then(|s| s.os_stream.as_deref());
+        let default =
+            held().find(|s| s.default && self.stream(None).is_ok()).and_then(|s| s.os_stream.as_deref());
         let name = match (asked, streams.as_slice()) {
             (Some(asked), _) if streams.contains(&asked) => Some(asked),
             (Some(asked), _) => return Some(Err(Missing::Stream { asked: asked.to_owned(), have: have() })),
@@ -159,11 +158,6 @@ impl<'a> Release<'a> {
         });
         let stream = StreamChoice { name: name.map(str::to_owned), sources: sources.collect() };
         Some(Ok(Target { release: self, stream, build }))
-    }
-
-    /// Whether the metadata's defaults are of several streams.
-    fn has_several_defaults(&self) -> Option<Missing> {
-        self.stream(None).err()
     }
 
     /// The sources that an OS stream names; without a name, those of the metadata's default.
@@ -271,6 +265,6 @@ impl<'a> Release<'a> {
             .filter(|i| !matches!(i.reference, ImageReference::Marketplace(_)))
             .filter_map(|i| i.version.as_deref());
         let artifacts = self.artifacts(stream, platform, architecture).filter_map(|a| a.version.as_deref());
-        artifacts.chain(images).reduce(|a, b| if a.compare(b) == Some(Ordering::Less) { b } else { a })
+        OsVersion::newest(artifacts.chain(images))
     }
 }

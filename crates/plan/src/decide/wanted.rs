@@ -5,7 +5,7 @@ use metadata::{
     Architecture, Artifact, Distribution, Image, ImageReference, MarketplaceImage, OsVersion, Source,
 };
 
-use super::{Decider, Verdict};
+use super::{Decider, Verdict, asked_stream};
 use crate::known::{Recognised, azure_image};
 use crate::output::{ArtifactView, ReferenceView};
 use crate::planner::Untargeted;
@@ -73,9 +73,7 @@ impl<'a, 's> Decider<'a, 's> {
             return first;
         }
         // A build may be published in one region of the newest metadata, and everywhere in that of its own day.
-        let asked =
-            self.slot.os_stream.as_deref().or(self.planner.inputs.policy.default_os_stream.as_deref());
-        let others = self.planner.pinned(asked).into_iter().skip(1).flatten();
+        let others = self.planner.pinned(asked_stream(self.planner, self.slot)).into_iter().skip(1).flatten();
         let found = others.map(|target| self.wanted_of(&target, &architecture)).find(Result::is_ok);
         found.unwrap_or(first)
     }
