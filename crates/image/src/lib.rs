@@ -34,4 +34,4 @@ pub use hash::Sha256Hex;
 pub use inspect::{BootEntry, Inspection, inspect};
 pub use open::{Compression, OpenError, Opened, open};
 pub use stamp::{StampError, StampOptions, stamp};
-pub use write::{ClusterCompression, Format, WriteError, write_file, write_pipe};
+pub use write::{ClusterCompression, Format, WriteError, disk_size_of_platform, write_file, write_pipe};

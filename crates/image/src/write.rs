@@ -8,11 +8,14 @@ mod raw;
 mod vhd;
 mod vmdk;
 
+use std::fmt;
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::Path;
 
-use crate::disk::{DiskError, GuestDisk};
+use crate::disk::{Codec, DiskError, GuestDisk};
+use crate::format::Container;
+use crate::open::Opened;
 
 /// A format that can be written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -43,6 +46,49 @@ pub enum ClusterCompression {
 }
 
 impl Format {
+    /// What a platform takes (coreos-assembler `src/cosalib/qemuvariants.py`, `src/cmd-osbuild`); none for platforms
+    /// that are not known here.
+    pub fn of_platform(platform: &str) -> Option<Self> {
+        Some(match platform {
+            "aws" | "vmware" => Self::Vmdk,
+            "azure" | "azurestack" => Self::Vhd,
+            "gcp" => Self::Gcp,
+            "nutanix" => Self::Qcow2(ClusterCompression::Zlib),
+            "openstack" | "qemu" | "kubevirt" | "ibmcloud" => Self::Qcow2(ClusterCompression::None),
+            "metal" => Self::Raw,
+            _ => return None,
+        })
+    }
+
+    /// By the ending of a file's name, for a file that is to be; what a file is, its content tells.
+    pub fn of_name(name: &str) -> Option<Self> {
+        let name = name.to_ascii_lowercase();
+        let endings = [
+            (".qcow2", Self::Qcow2(ClusterCompression::None)),
+            (".vmdk", Self::Vmdk),
+            (".vhd", Self::Vhd),
+            (".tar.gz", Self::Gcp),
+            (".tgz", Self::Gcp),
+            (".raw", Self::Raw),
+            (".img", Self::Raw),
+        ];
+        endings.into_iter().find(|(ending, _)| name.ends_with(ending)).map(|(_, format)| format)
+    }
+
+    /// That of an opened image, with the compression that it has.
+    pub fn of_image(opened: &Opened) -> Self {
+        match opened.container {
+            Container::Qcow2 => Self::Qcow2(match opened.disk.codec() {
+                None => ClusterCompression::None,
+                Some(Codec::Deflate) => ClusterCompression::Zlib,
+                Some(Codec::Zstd) => ClusterCompression::Zstd,
+            }),
+            Container::Vmdk => Self::Vmdk,
+            Container::Vhd => Self::Vhd,
+            Container::Raw => Self::Raw,
+        }
+    }
+
     /// The size of the guest disk in this format: what the platform's own rules make of it.
     pub fn size_of(self, size: u64) -> u64 {
         match self {
@@ -57,6 +103,25 @@ impl Format {
     pub fn streams(self) -> bool {
         !matches!(self, Self::Qcow2(_))
     }
+}
+
+impl fmt::Display for Format {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Raw => "raw",
+            Self::Qcow2(ClusterCompression::None) => "qcow2",
+            Self::Qcow2(ClusterCompression::Zlib) => "qcow2 with zlib",
+            Self::Qcow2(ClusterCompression::Zstd) => "qcow2 with Zstandard",
+            Self::Vmdk => "stream-optimised vmdk",
+            Self::Vhd => "fixed vhd",
+            Self::Gcp => "disk.raw in tar.gz",
+        })
+    }
+}
+
+/// The size that a platform wants a disk to be grown to, in bytes (coreos-assembler `src/cosalib/ibmcloud.py`).
+pub fn disk_size_of_platform(platform: &str) -> Option<u64> {
+    (platform == "ibmcloud").then_some(100 << 30)
 }
 
 /// Why an image was not written.

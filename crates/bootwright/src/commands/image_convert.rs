@@ -4,7 +4,9 @@ use std::io::{self, BufWriter, IsTerminal as _};
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use image::{ClusterCompression, Delta, Format, GuestDisk as _, Stamped, write_file, write_pipe};
+use image::{
+    ClusterCompression, Delta, Format, GuestDisk as _, Stamped, disk_size_of_platform, write_file, write_pipe,
+};
 
 use crate::cli::{Compress, ConvertArgs, ImageFormat};
 use crate::exit::Exit;
@@ -60,7 +62,7 @@ pub(crate) fn run(arguments: &ConvertArgs, printer: &mut Printer) -> anyhow::Res
     printer.line(format!(
         "{}: {proven}{platform}{}, disk of {}, file of {}",
         out.display(),
-        name(format),
+        format,
         size(format.size_of(disk.size())),
         size(used(&file)),
     ));
@@ -73,72 +75,43 @@ fn used(file: &std::fs::Metadata) -> u64 {
     file.len().min(file.blocks() * 512)
 }
 
-/// The size that a platform wants, or the user.
+/// The size that the user wants, else the platform.
 fn grown(arguments: &ConvertArgs) -> anyhow::Result<Option<u64>> {
-    // IBM Cloud takes images of 100 GiB (coreos-assembler `src/cosalib/ibmcloud.py`).
-    let own = arguments.platform.as_deref().filter(|p| *p == "ibmcloud").map(|_| 100);
-    let Some(gib) = arguments.size.or(own) else { return Ok(None) };
+    let Some(gib) = arguments.size else {
+        return Ok(arguments.platform.as_deref().and_then(disk_size_of_platform));
+    };
     match gib.checked_mul(1 << 30).filter(|_| gib <= 64 << 10) {
         Some(bytes) => Ok(Some(bytes)),
         None => bail!("--size {gib}: at most 65536 GiB"),
     }
 }
 
-/// As the user says; else by the name of the file; else as the platform wants it (coreos-assembler
-/// `src/cosalib/qemuvariants.py`).
+/// As the user says; else by the name of the file; else as the platform wants it.
 fn format(arguments: &ConvertArgs) -> anyhow::Result<Format> {
     let name = arguments.output.to_string_lossy();
-    let ending = |endings: &[&str]| endings.iter().any(|ending| name.to_ascii_lowercase().ends_with(ending));
-    let by_name = if ending(&[".qcow2"]) {
-        Some(ImageFormat::Qcow2)
-    } else if ending(&[".vmdk"]) {
-        Some(ImageFormat::Vmdk)
-    } else if ending(&[".vhd"]) {
-        Some(ImageFormat::Vhd)
-    } else if ending(&[".tar.gz", ".tgz"]) {
-        Some(ImageFormat::Gcp)
-    } else if ending(&[".raw", ".img"]) {
-        Some(ImageFormat::Raw)
-    } else {
-        None
-    };
-    let by_platform = arguments.platform.as_deref().and_then(|platform| match platform {
-        "aws" | "vmware" => Some(ImageFormat::Vmdk),
-        "azure" | "azurestack" => Some(ImageFormat::Vhd),
-        "gcp" => Some(ImageFormat::Gcp),
-        "openstack" | "qemu" | "kubevirt" | "nutanix" | "ibmcloud" => Some(ImageFormat::Qcow2),
-        "metal" => Some(ImageFormat::Raw),
-        _ => None,
-    });
-    let Some(format) = arguments.format.or(by_name).or(by_platform) else {
-        bail!("{name}: its name tells no format; give one with --format");
-    };
-    let nutanix = arguments.platform.as_deref() == Some("nutanix");
-    let compress = arguments.compress.unwrap_or(if nutanix { Compress::Zlib } else { Compress::None });
-    if format != ImageFormat::Qcow2 && arguments.compress.is_some_and(|c| c != Compress::None) {
-        bail!("--compress is about qcow2; other formats have one compression, or none");
-    }
-    Ok(match format {
+    let of_platform = arguments.platform.as_deref().and_then(Format::of_platform);
+    let asked = arguments.format.map(|format| match format {
         ImageFormat::Raw => Format::Raw,
+        ImageFormat::Qcow2 => Format::Qcow2(ClusterCompression::None),
         ImageFormat::Vmdk => Format::Vmdk,
         ImageFormat::Vhd => Format::Vhd,
         ImageFormat::Gcp => Format::Gcp,
-        ImageFormat::Qcow2 => Format::Qcow2(match compress {
-            Compress::None => ClusterCompression::None,
-            Compress::Zlib => ClusterCompression::Zlib,
-            Compress::Zstd => ClusterCompression::Zstd,
-        }),
-    })
-}
-
-fn name(format: Format) -> &'static str {
-    match format {
-        Format::Qcow2(ClusterCompression::None) => "qcow2",
-        Format::Qcow2(ClusterCompression::Zlib) => "qcow2 with zlib",
-        Format::Qcow2(ClusterCompression::Zstd) => "qcow2 with Zstandard",
-        Format::Vmdk => "stream-optimised vmdk",
-        Format::Vhd => "fixed vhd",
-        Format::Gcp => "disk.raw in tar.gz",
-        _ => "raw",
+    });
+    let Some(format) = asked.or_else(|| Format::of_name(&name)).or(of_platform) else {
+        bail!("{name}: its name tells no format; give one with --format");
+    };
+    let compression = arguments.compress.map(|compress| match compress {
+        Compress::None => ClusterCompression::None,
+        Compress::Zlib => ClusterCompression::Zlib,
+        Compress::Zstd => ClusterCompression::Zstd,
+    });
+    match (format, compression, of_platform) {
+        (Format::Qcow2(_), Some(compression), _) => Ok(Format::Qcow2(compression)),
+        // A name tells qcow2 and nothing of its compression.
+        (Format::Qcow2(_), None, Some(of_platform @ Format::Qcow2(_))) => Ok(of_platform),
+        (_, Some(ClusterCompression::Zlib | ClusterCompression::Zstd), _) => {
+            bail!("--compress is about qcow2; other formats have one compression, or none")
+        }
+        (format, ..) => Ok(format),
     }
 }

@@ -3,10 +3,7 @@
 use std::path::Path;
 
 use anyhow::{Context as _, bail};
-use image::{
-    ClusterCompression, Codec, Container, Delta, Format, Opened, Stamped, clone_with, edit_in_place,
-    write_file,
-};
+use image::{Delta, Format, Opened, Stamped, clone_with, edit_in_place, write_file};
 
 use crate::cli::StampArgs;
 use crate::exit::Exit;
@@ -49,17 +46,7 @@ fn new_file(opened: &Opened, path: &Path, delta: &Delta, out: &Path) -> anyhow::
     if plain && clone_with(path, &*opened.disk, delta, out)? {
         return Ok(());
     }
-    let format = match opened.container {
-        Container::Qcow2 => Format::Qcow2(match opened.disk.codec() {
-            None => ClusterCompression::None,
-            Some(Codec::Deflate) => ClusterCompression::Zlib,
-            Some(Codec::Zstd) => ClusterCompression::Zstd,
-        }),
-        Container::Vmdk => Format::Vmdk,
-        Container::Vhd => Format::Vhd,
-        _ => Format::Raw,
-    };
     let stamped = Stamped::new(&*opened.disk, delta, None);
-    write_file::<image::WriteError>(&stamped, format, out, || Ok(()))
+    write_file::<image::WriteError>(&stamped, Format::of_image(opened), out, || Ok(()))
         .with_context(|| out.display().to_string())
 }
