@@ -8,7 +8,7 @@ use std::sync::LazyLock;
 
 use image::{ClusterCompression, Format, WriteError, open, write_file};
 use libfuzzer_sys::fuzz_target;
-use testkit::disk::{Spec, build};
+use testkit::disk::{Spec, build, structured_sectors};
 
 struct Base {
     path: PathBuf,
@@ -48,12 +48,7 @@ static BASES: LazyLock<Vec<Base>> = LazyLock::new(|| {
     }
     let base = |path: PathBuf| {
         let bytes = fs::read(&path).unwrap();
-        let few = |sector: &[u8]| {
-            let mut seen = [false; 256];
-            sector.iter().for_each(|byte| seen[usize::from(*byte)] = true);
-            (2..150).contains(&seen.iter().filter(|s| **s).count())
-        };
-        let sectors = bytes.chunks(512).enumerate().filter(|(_, s)| few(s)).map(|(n, _)| n * 512).collect();
+        let sectors = structured_sectors(&bytes);
         Base { path, bytes, sectors }
     };
     paths.into_iter().map(base).collect()

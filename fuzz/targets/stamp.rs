@@ -6,7 +6,7 @@ use std::sync::LazyLock;
 
 use image::{Delta, DiskError, Extent, ExtentKind, GuestDisk, StampOptions, Stamped, inspect, stamp};
 use libfuzzer_sys::fuzz_target;
-use testkit::disk::{Spec, build};
+use testkit::disk::{Spec, build, structured_sectors};
 
 struct Memory(Vec<u8>);
 
@@ -34,13 +34,7 @@ static BASES: LazyLock<Vec<(Vec<u8>, Vec<usize>)>> = LazyLock::new(|| {
         let folder = tempfile::tempdir().unwrap();
         let spec = Spec { features, boot_mib: 8, root_mib: 1, noise_mib: 0, ..Spec::default() };
         let disk = std::fs::read(build(folder.path(), &spec).path).unwrap();
-        // Noise, as kernels are, has most byte values in a sector.
-        let structured = |sector: &[u8]| {
-            let mut seen = [false; 256];
-            sector.iter().for_each(|byte| seen[usize::from(*byte)] = true);
-            (2..150).contains(&seen.iter().filter(|s| **s).count())
-        };
-        let sectors = disk.chunks(512).enumerate().filter(|(_, s)| structured(s)).map(|(n, _)| n * 512).collect();
+        let sectors = structured_sectors(&disk);
         (disk, sectors)
     };
     features.into_iter().map(base).collect()

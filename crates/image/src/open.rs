@@ -13,6 +13,7 @@ use sha2::{Digest as _, Sha256};
 use crate::disk::{DiskError, GuestDisk};
 use crate::format::{Container, FileView, qcow2::Qcow2Disk, raw::RawDisk, tar, vhd, vmdk::VmdkDisk};
 use crate::hash::Sha256Hex;
+use crate::kind::FileKind;
 
 /// Bytes that are read, decompressed and hashed at a time.
 const CHUNK: usize = 1 << 20;
@@ -32,15 +33,6 @@ pub enum Compression {
     Xz,
     /// Zstandard.
     Zstd,
-}
-
-impl Compression {
-    /// Told by the first bytes of a file.
-    fn sniff(head: &[u8]) -> Option<Self> {
-        let magics: [(&[u8], Self); 3] =
-            [(&[0x1f, 0x8b], Self::Gzip), (b"\xfd7zXZ\0", Self::Xz), (&[0x28, 0xb5, 0x2f, 0xfd], Self::Zstd)];
-        magics.into_iter().find(|(magic, _)| head.starts_with(magic)).map(|(_, compression)| compression)
-    }
 }
 
 /// Why a file is no disk image.
@@ -109,19 +101,15 @@ pub struct Opened {
 pub fn open(path: &Path, scratch: &Path) -> Result<Opened, OpenError> {
     let name = path.display().to_string();
     let read = |source| OpenError::Read { path: name.clone(), source };
-    let mut file = File::open(path).map_err(read)?;
-    let mut head = [0; 8];
-    let got = file.read(&mut head).map_err(read)?;
-    file.seek(SeekFrom::Start(0)).map_err(read)?;
-    let compression = Compression::sniff(head.get(..got).unwrap_or_default());
-    let mut digests = None;
-    if let Some(compression) = compression {
-        let failed = |source| OpenError::Compressed { path: name.clone(), compression, source };
-        let (content, wire, inner) = decompress(file, compression, scratch).map_err(failed)?;
-        digests = Some((wire, inner));
-        file = content;
+    let file = File::open(path).map_err(read)?;
+    let mut view = FileView::whole(file.try_clone().map_err(read)?).map_err(read)?;
+    let (mut compression, mut digests) = (None, None);
+    if let FileKind::Compressed(how) = FileKind::of_view(&view).map_err(read)? {
+        let failed = |source| OpenError::Compressed { path: name.clone(), compression: how, source };
+        let (content, wire, inner) = decompress(file, how, scratch).map_err(failed)?;
+        (compression, digests) = (Some(how), Some((wire, inner)));
+        view = FileView::whole(content).map_err(read)?;
     }
-    let view = FileView::whole(file).map_err(read)?;
     let (disk, container, member) = container(&view, &name)?;
     Ok(Opened {
         disk,
@@ -137,45 +125,45 @@ type Found = (Box<dyn GuestDisk>, Container, Option<String>);
 
 fn container(view: &FileView, name: &str) -> Result<Found, OpenError> {
     let unknown = || OpenError::Unknown { path: name.to_owned() };
-    let head =
-        view.read_up_to(0, 8192).map_err(|source| OpenError::Read { path: name.to_owned(), source })?;
-    let at = |offset: usize, magic: &[u8]| head.get(offset..).is_some_and(|rest| rest.starts_with(magic));
     let failed = |container| move |source| OpenError::Container { path: name.to_owned(), container, source };
-    if at(0, b"QFI\xfb") {
-        let disk = Qcow2Disk::open(view.clone()).map_err(failed(Container::Qcow2))?;
-        return Ok((Box::new(disk), Container::Qcow2, None));
-    }
-    if at(0, b"KDMV") {
-        let disk = VmdkDisk::open(view.clone()).map_err(failed(Container::Vmdk))?;
-        return Ok((Box::new(disk), Container::Vmdk, None));
-    }
-    if at(257, b"ustar") {
-        let members = tar::members(view).map_err(failed(Container::Raw))?;
-        for member in members {
-            let base = member.name.rsplit('/').next().unwrap_or(&member.name).to_owned();
-            if let (Some((size, pieces)), "disk.raw") = (&member.sparse, base.as_str()) {
-                let disk = tar::SparseMember::new(member.data, *size, pieces);
-                return Ok((Box::new(disk), Container::Raw, Some(base)));
-            }
-            if base == "disk.raw" || base.rsplit('.').next().is_some_and(|e| e == "vmdk" || e == "raw") {
-                let (disk, container, _) = container_of_member(&member.data, name)?;
-                return Ok((disk, container, Some(base)));
-            }
+    let kind = FileKind::of_view(view);
+    let container = match kind.map_err(|source| OpenError::Read { path: name.to_owned(), source })? {
+        FileKind::Image(container) => container,
+        FileKind::Archive => return member(view, name),
+        FileKind::Compressed(_) | FileKind::Other => return Err(unknown()),
+    };
+    let disk: Box<dyn GuestDisk> = match container {
+        Container::Qcow2 => Box::new(Qcow2Disk::open(view.clone()).map_err(failed(container))?),
+        Container::Vmdk => Box::new(VmdkDisk::open(view.clone()).map_err(failed(container))?),
+        Container::Vhd => Box::new(vhd::open(view).map_err(failed(container))?),
+        Container::Raw => Box::new(RawDisk::new(view.clone())),
+    };
+    Ok((disk, container, None))
+}
+
+/// The disk in an archive: `disk.raw`, or the first that is called a disk.
+fn member(view: &FileView, name: &str) -> Result<Found, OpenError> {
+    let failed = |source| OpenError::Container { path: name.to_owned(), container: Container::Raw, source };
+    for member in tar::members(view).map_err(failed)? {
+        let base = member.name.rsplit('/').next().unwrap_or(&member.name).to_owned();
+        if let (Some((size, pieces)), "disk.raw") = (&member.sparse, base.as_str()) {
+            let disk = tar::SparseMember::new(member.data, *size, pieces);
+            return Ok((Box::new(disk), Container::Raw, Some(base)));
         }
-        return Err(unknown());
+        if base == "disk.raw" || base.rsplit('.').next().is_some_and(|e| e == "vmdk" || e == "raw") {
+            let (disk, container, _) = container_of_member(&member.data, name)?;
+            return Ok((disk, container, Some(base)));
+        }
     }
-    if vhd::is_vhd(view) {
-        let disk = vhd::open(view).map_err(failed(Container::Vhd))?;
-        return Ok((Box::new(disk), Container::Vhd, None));
-    }
-    let has_table = at(510, &[0x55, 0xaa]) || at(512, b"EFI PART") || at(4096, b"EFI PART");
-    if has_table { Ok((Box::new(RawDisk::new(view.clone())), Container::Raw, None)) } else { Err(unknown()) }
+    Err(OpenError::Unknown { path: name.to_owned() })
 }
 
 /// Archives in archives are no images.
 fn container_of_member(view: &FileView, name: &str) -> Result<Found, OpenError> {
-    let head = view.read_up_to(257, 5).unwrap_or_default();
-    if head == b"ustar" { Err(OpenError::Unknown { path: name.to_owned() }) } else { container(view, name) }
+    match FileKind::of_view(view) {
+        Ok(FileKind::Archive) => Err(OpenError::Unknown { path: name.to_owned() }),
+        _ => container(view, name),
+    }
 }
 
 /// Decompresses to the true end of the file; what stands behind the first stream is read too, and must be another one.

@@ -7,6 +7,6 @@ mod metadata_files;
 pub mod rewrite;
 mod word;
 
-pub use digest::{Digest, FileKind, inspect_file};
+pub use digest::Digest;
 pub use metadata_files::{Loaded, load};
 pub use word::{SourceError, Word};

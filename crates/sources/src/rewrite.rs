@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::Write;
 use std::ops::Range;
+use std::os::unix::fs::{MetadataExt as _, PermissionsExt as _, fchown};
 use std::path::Path;
 
 use machines::edit::{self, Edit, EditError};
@@ -89,15 +90,36 @@ pub fn edited(path: &Path, read: Digest, edits: &FileEdits) -> Result<String, Re
 /// Writes a file's new text, if the file is still what it was when it was read. Mode, owner and place stay; a symbolic
 /// link is followed.
 pub fn write(path: &Path, read: Digest, text: &str) -> Result<(), RewriteError> {
-    let failed = |source| RewriteError::Write { path: path.display().to_string(), source };
-    let target = fs::canonicalize(path).map_err(failed)?;
-    let old = fs::metadata(&target).map_err(failed)?;
-    let directory = target.parent().unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".bootwright-").tempfile_in(directory).map_err(failed)?;
+    let target = fs::canonicalize(path).map_err(|source| failed(path, source))?;
+    replace_if(&target, text, || {
+        let same = Digest::of(manifests::text(&target)?.as_bytes()) == read;
+        if same { Ok(()) } else { Err(RewriteError::Changed { path: path.display().to_string() }) }
+    })
+}
+
+/// Writes a file of ours, whether or not there is one. Mode, owner and place of one that is there stay; a symbolic link
+/// is followed.
+pub fn replace(path: &Path, text: &str) -> Result<(), RewriteError> {
+    let target = if path.exists() { fs::canonicalize(path) } else { Ok(path.to_owned()) };
+    replace_if(&target.map_err(|source| failed(path, source))?, text, || Ok(()))
+}
+
+fn replace_if(
+    target: &Path,
+    text: &str,
+    check: impl FnOnce() -> Result<(), RewriteError>,
+) -> Result<(), RewriteError> {
+    let failed = |source| failed(target, source);
+    let directory = target.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    // What the user's mask leaves of this is the mode of a new file.
+    let mode = fs::Permissions::from_mode(0o666);
+    let mut file = tempfile::Builder::new()
+        .prefix(".bootwright-")
+        .permissions(mode)
+        .tempfile_in(directory)
+        .map_err(failed)?;
     file.write_all(text.as_bytes()).map_err(failed)?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::{MetadataExt as _, fchown};
+    if let Ok(old) = fs::metadata(target) {
         // Only root can give a file away; for everybody else it is theirs already.
         if fchown(file.as_file(), Some(old.uid()), Some(old.gid())).is_err()
             && file.as_file().metadata().map_err(failed)?.uid() != old.uid()
@@ -106,12 +128,14 @@ pub fn write(path: &Path, read: Digest, text: &str) -> Result<(), RewriteError> 
                 "it belongs to somebody else, and would be this user's",
             )));
         }
+        file.as_file().set_permissions(old.permissions()).map_err(failed)?;
     }
-    file.as_file().set_permissions(old.permissions()).map_err(failed)?;
     file.as_file().sync_all().map_err(failed)?;
-    if Digest::of(manifests::text(&target)?.as_bytes()) != read {
-        return Err(RewriteError::Changed { path: path.display().to_string() });
-    }
-    file.persist(&target).map_err(|error| failed(error.error))?;
+    check()?;
+    file.persist(target).map_err(|error| failed(error.error))?;
     Ok(())
+}
+
+fn failed(path: &Path, source: std::io::Error) -> RewriteError {
+    RewriteError::Write { path: path.display().to_string(), source }
 }

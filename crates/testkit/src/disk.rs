@@ -182,6 +182,21 @@ fn filesystem(folder: &Path, image: &Path, spec: &Spec, kernel: &[u8]) {
     }
 }
 
+/// Offsets of the sectors that hold tables, headers or text: few different bytes. Content that is packed, as kernels are,
+/// has most byte values in a sector, and a change in it reaches no parser.
+pub fn structured_sectors(bytes: &[u8]) -> Vec<usize> {
+    let structured = |sector: &[u8]| {
+        let mut seen = [false; 256];
+        for byte in sector {
+            if let Some(seen) = seen.get_mut(usize::from(*byte)) {
+                *seen = true;
+            }
+        }
+        (2..150).contains(&seen.iter().filter(|seen| **seen).count())
+    };
+    bytes.chunks(512).enumerate().filter(|(_, sector)| structured(sector)).map(|(n, _)| n * 512).collect()
+}
+
 /// What images of `x86_64` carry.
 pub const PLATFORMS: &str = r#"{
   "aws": {"grub_commands": ["serial --speed=115200", "terminal_input serial console", "terminal_output serial console"], "kernel_arguments": ["console=tty0", "console=ttyS0,115200n8"]},

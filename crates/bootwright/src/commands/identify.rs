@@ -3,7 +3,8 @@
 use std::cmp::Ordering;
 use std::path::Path;
 
-use anyhow::bail;
+use anyhow::{Context as _, bail};
+use image::{FileKind, Sha256Hex};
 use metadata::{Aleph, Catalog, Document, Identity, Match, OsVersion};
 use plan::API_VERSION;
 use serde::Serialize;
@@ -67,9 +68,10 @@ fn identify(what: &str, known: &Catalog) -> anyhow::Result<Answer> {
     if !answer.identities.is_empty() || !path.is_file() {
         return Ok(answer);
     }
-    let (digest, kind) = sources::inspect_file(path)?;
+    let failed = || format!("{what}: cannot be read");
+    let digest = Sha256Hex::of_file(path).with_context(failed)?;
     answer.sha256 = Some(digest.to_string());
-    answer.file = Some(kind.to_string());
+    answer.file = Some(FileKind::of(path).with_context(failed)?.to_string());
     answer.identities = known.identify(&digest.to_string());
     // Metadata and alephs are small texts.
     let small = std::fs::metadata(path)?.len() < (16 << 20);

@@ -22,7 +22,7 @@ pub(crate) fn run(arguments: &StampArgs, printer: &mut Printer) -> anyhow::Resul
     let delta = stamp(&opened, path, &arguments.platform, &arguments.kernel)?;
     let to = if let Some(out) = &arguments.delta {
         let text = serde_json::to_string_pretty(&delta)? + "\n";
-        std::fs::write(out, text).with_context(|| format!("{}: cannot be written", out.display()))?;
+        sources::rewrite::replace(out, &text)?;
         out
     } else if let Some(out) = &arguments.output {
         new_file(&opened, path, &delta, out)?;

@@ -1,8 +1,6 @@
 //! `bootwright release import`.
 
 use std::fs;
-use std::io::Write as _;
-use std::path::Path;
 
 use anyhow::Context as _;
 use metadata::{Catalog, LintRule};
@@ -38,7 +36,7 @@ pub(crate) fn run(arguments: &ImportArgs, printer: &mut Printer) -> anyhow::Resu
     }
     let text = metadata::write_index(&catalog);
     let written = metadata::read_index(&text).context("the index that was made does not read back")?;
-    replace(path, &text).with_context(|| format!("{}: cannot be written", path.display()))?;
+    sources::rewrite::replace(path, &text)?;
     let entries = written.images.len() + written.artifacts.len();
     printer.line(format!(
         "{}: {documents} documents read; {} images and {} artifacts known, {} of them new",
@@ -48,19 +46,4 @@ pub(crate) fn run(arguments: &ImportArgs, printer: &mut Printer) -> anyhow::Resu
         entries - before.min(entries)
     ));
     Ok(Exit::Done)
-}
-
-fn replace(path: &Path, text: &str) -> anyhow::Result<()> {
-    let directory = path.parent().filter(|p| !p.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let mut file = tempfile::Builder::new().prefix(".bootwright-").tempfile_in(directory)?;
-    file.write_all(text.as_bytes())?;
-    file.as_file().sync_all()?;
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::PermissionsExt as _;
-        let mode = fs::metadata(path).map_or(0o644, |m| m.permissions().mode());
-        file.as_file().set_permissions(fs::Permissions::from_mode(mode))?;
-    }
-    file.persist(path)?;
-    Ok(())
 }
